@@ -40,6 +40,12 @@ Instruction Instruction::with(unsigned at, unsigned count, uint64_t value) const
     return result;
 }
 
+bool Instruction::sets_stack_register() const {
+    constexpr uint64_t kStackRegister = 1;
+    const bool moves = is(Operation::kLoadConstant) || is(Operation::kMove) || is(Operation::kMultiplyAdd);
+    return moves && always() && bits(16, 8) == kStackRegister;
+}
+
 Instruction Instruction::scheduled_as(const Instruction& other) const {
     return with(kScheduleAt, kScheduleBits, other.bits(kScheduleAt, kScheduleBits));
 }

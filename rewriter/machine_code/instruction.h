@@ -53,7 +53,9 @@ public:
     // The same, issued and waiting as `other`: bits 105 and following.
     Instruction scheduled_as(const Instruction& other) const;
 
-    uint64_t destination() const { return bits(16, 8); }  // register
+    // As the first instruction of ptxas' kernels does.
+    bool sets_stack_register() const;
+    bool releases_result() const { return bits(110, 3) != 7; }
     bool releases_sources() const { return bits(113, 3) != 7; }
     Instruction that_releases_sources() const { return with(113, 3, 0); }
     Instruction that_waits_for_all() const { return with(116, 6, 0x3f); }

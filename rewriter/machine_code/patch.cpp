@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "rewriter/machine_code/door.h"
 #include "rewriter/machine_code/elf_editor.h"
 #include "rewriter/machine_code/entries.h"
 #include "runtime/image/bytes.h"
@@ -21,11 +22,12 @@ constexpr unsigned char kAbiVersion =
     8;  // that of ptxas since CUDA 12; earlier ones keep more in other places
 constexpr uint64_t kCodeAlignment = 128;
 constexpr uint32_t kMostParameterBytes = 32764;  // of a kernel, all together
-constexpr uint64_t kStackRegister = 1;           // which the first instruction of ptxas' kernels sets
 constexpr unsigned kRegistersShift = 24;         // in sh_info of code, up to sm_89
 
+constexpr uint32_t kDoorBytes = sizeof(DoorLaunch), kDoorAlignment = 8;
+
 // A parameter's record: in a bank (0x1f), nothing is known of what it points to.
-constexpr uint32_t kParameterWord = kControlBytes << 18 | 0x1f000;
+constexpr uint32_t kParameterWord = kDoorBytes << 18 | 0x1f000;
 
 struct ParameterRecord {
     uint32_t index;
@@ -77,8 +79,7 @@ public:
         change_code();
         change_attributes();
         change_registers();
-        cubin_.change(entry_.constants)
-            .append(result_.control_offset + kControlBytes - parameters_.bytes, '\0');
+        cubin_.change(entry_.constants).append(result_.door_offset + kDoorBytes - parameters_.bytes, '\0');
         return result_;
     }
 
@@ -94,7 +95,7 @@ private:
         }
         if (std::string reason = look_at_parameters(); !reason.empty()) return reason;
         if (!all_.registers.contains(entry_.symbol)) return "its registers are unknown";
-        const auto& prologue = prologues_.get(all_.architecture, result_.control_offset);
+        const auto& prologue = prologues_.get(all_.architecture, result_.door_offset);
         if (auto* problem = std::get_if<Problem>(&prologue)) return problem->text;
         prologue_ = &std::get<Prologue>(prologue);
         if (std::string reason = look_at_code(); !reason.empty()) return reason;
@@ -106,10 +107,7 @@ private:
         if (code.empty() || code.size() % kCodeAlignment != 0)
             return "its code is not a multiple of 128 bytes";
         const Instruction first = Instruction::at(code, 0);
-        const bool moves = first.is(Operation::kLoadConstant) || first.is(Operation::kMove) ||
-                           first.is(Operation::kMultiplyAdd);
-        if (!moves || !first.always() || first.destination() != kStackRegister)
-            return "its first instruction does not set the stack's register";
+        if (!first.sets_stack_register()) return "its first instruction does not set the stack's register";
         for (size_t i = 0; i < code.size() / kInstructionBytes; ++i) {
             const Instruction each = Instruction::at(code, i);
             const bool jumps = each.is(Operation::kBranch) || each.is(Operation::kCallRelative);
@@ -127,9 +125,8 @@ private:
         if (!size != !bank || (!size && parameters_.count != 0))
             return "its parameters are described in part";
         if (size) parameters_.bytes = size->value;
-        result_.control_offset = (parameters_.bytes + kControlBytes - 1) / kControlBytes * kControlBytes;
-        if (result_.control_offset + kControlBytes > kMostParameterBytes)
-            return "it has no room for a parameter";
+        result_.door_offset = (parameters_.bytes + kDoorAlignment - 1) / kDoorAlignment * kDoorAlignment;
+        if (result_.door_offset + kDoorBytes > kMostParameterBytes) return "it has no room for a parameter";
         result_.parameters = parameters_.count + 1;
         return "";
     }
@@ -189,8 +186,8 @@ private:
     }
 
     void change_parameters() {
-        const auto offset = static_cast<uint16_t>(result_.control_offset);
-        const auto all = static_cast<uint16_t>(result_.control_offset + kControlBytes);
+        const auto offset = static_cast<uint16_t>(result_.door_offset);
+        const auto all = static_cast<uint16_t>(result_.door_offset + kDoorBytes);
         Bank bank{entry_.constants_symbol, prologue_->parameter_bank_at, all};
         if (Attribute* described = find(attributes_, kParameterBank)) {
             image::read_at(described->bytes, 0, &bank);

@@ -4,9 +4,8 @@
 //   patched:           branch to P; B C ... end; P: prologue; A; branch to B
 //
 // The prologue is appended to the entry's own section of code; the first instruction becomes a branch to it.
-// Where a CTA is admitted, the displaced instruction follows, and the branch back. One parameter more, of 8
-// bytes behind the others, has the address of the launch's control block (door.h), or 0 for a launch that is
-// not to be stopped.
+// Where a CTA is admitted, the displaced instruction follows, and the branch back. One parameter more, behind
+// the others, has what the prologue goes by (DoorLaunch); zeros for a launch that is not to be stopped.
 //
 // Nothing in the cubin is trusted. What is not laid out as ptxas does it is left alone, with a reason.
 #pragma once
@@ -23,10 +22,10 @@ namespace smt::machine_code {
 
 struct PatchedEntry {
     std::string name;
-    std::string reason;           // why it is left alone; empty: it is patched
-    uint32_t control_offset = 0;  // of the control block's address, among the parameters
-    uint32_t parameters = 0;      // with that one
-    uint32_t registers = 0;       // of a thread, as patched
+    std::string reason;        // why it is left alone; empty: it is patched
+    uint32_t door_offset = 0;  // of the DoorLaunch among the parameters
+    uint32_t parameters = 0;   // with that one
+    uint32_t registers = 0;    // of a thread, as patched
 };
 
 struct Patched {

@@ -50,11 +50,11 @@ std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t 
         return Problem{"the assembled prologue does not end with a branch to itself"};
     const BranchForm form = closes(BranchForm::kWhole) ? BranchForm::kWhole : BranchForm::kSplit;
     bool to_trap = false;
-    for (size_t i = 0; i < trap; ++i) {
+    for (size_t i = 1; i < trap; ++i) {
         if (!all[i].is(Operation::kBranch)) continue;
         const int64_t jump = all[i].jump(form), bytes = static_cast<int64_t>(kInstructionBytes);
         const int64_t target = static_cast<int64_t>(i) + jump / bytes;
-        if (jump % bytes != 0 || target < 0 || target > static_cast<int64_t>(trap) ||
+        if (jump % bytes != 0 || target < 1 || target > static_cast<int64_t>(trap) ||
             all[i].with_jump(jump, form) != all[i])
             return Problem{"a branch of the assembled prologue is of an unknown form"};
         if (target != static_cast<int64_t>(trap)) continue;
@@ -74,9 +74,16 @@ std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
         return Problem{"the assembled prologue is of an unknown form"};
     const size_t trap = static_cast<size_t>(std::find_if(all.begin(), all.end(), is_trap) - all.begin());
     if (trap + 2 != all.size()) return Problem{"the assembled prologue does not end with the kernel"};
+    // The first instruction sets the stack's register, and nothing of the prologue waits for the result. It
+    // would arrive after the kernel has changed the register. The kernel's own first instruction does the
+    // same.
+    if (!all[0].sets_stack_register())
+        return Problem{"the assembled prologue does not begin with the stack's register"};
     // The kernel overwrites registers of which the assembler cannot know: a store that may not have read its
     // own yet has to say so, and the kernel's first instruction waits for it.
-    for (size_t i = 0; i < trap; ++i) {
+    for (size_t i = 1; i < trap; ++i) {
+        if (all[i].is(Operation::kLoadConstant) && !all[i].releases_result())
+            return Problem{"the assembled prologue loads a register that nothing waits for"};
         const bool pending = all[i].is(Operation::kStoreGlobal) && !all[i].releases_sources();
         prologue.code.push_back(pending ? all[i].that_releases_sources() : all[i]);
     }
@@ -85,12 +92,16 @@ std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
 
 std::optional<Problem> take_attributes(const std::vector<Attribute>& attributes, Prologue& prologue) {
     const uint64_t end = prologue.code.size() * kInstructionBytes;
+    const auto moved = [](std::vector<uint32_t> offsets) {
+        for (uint32_t& each : offsets) each -= kInstructionBytes;  // the first instruction is left out
+        return offsets;
+    };
     for (const Attribute& each : attributes) {
         Bank bank;
         if (!is_known(each.kind))
             return Problem{fmt::format("the assembled prologue has attribute {:#x}", each.kind)};
-        if (each.kind == kExitOffsets) prologue.exits = each.words();
-        if (each.kind == kWarpWideOffsets) prologue.warp_wide = each.words();
+        if (each.kind == kExitOffsets) prologue.exits = moved(each.words());
+        if (each.kind == kWarpWideOffsets) prologue.warp_wide = moved(each.words());
         if (each.kind == kBarriers) prologue.barriers = each.value & 0xff;
         if (each.kind == kCtaIdZUsed) prologue.uses_cta_z = true;
         if (each.kind == kParameterBank && image::read_at(each.bytes, 0, &bank))

@@ -35,8 +35,6 @@ struct Prologue {
     bool uses_cta_z = false;  // attribute 0x04
 };
 
-constexpr uint32_t kControlBytes = 8;  // of the parameter, which is the control block's address or 0
-
 class Prologues {
 public:
     explicit Prologues(Assembler assembler) : assembler_(std::move(assembler)) {}

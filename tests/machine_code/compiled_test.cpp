@@ -204,9 +204,9 @@ TEST_CASE("one parameter more, behind the others") {
             if (before[i].name != entry.name) continue;
             auto parameters = before[i].parameters;
             const uint32_t end = parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes;
-            parameters.push_back({(end + 7) / 8 * 8, 8});
+            parameters.push_back({(end + 7) / 8 * 8, 32});
             CHECK(after[i].parameters == parameters);
-            CHECK(entry.control_offset == parameters.back().offset);
+            CHECK(entry.door_offset == parameters.back().offset);
             CHECK(entry.parameters == parameters.size());
             CHECK(entry.registers == after[i].registers);
             CHECK(after[i].registers >= before[i].registers);
@@ -217,7 +217,7 @@ TEST_CASE("one parameter more, behind the others") {
             CHECK(after[i].most_threads == before[i].most_threads);
         }
         const auto attributes = both.after.attributes(entry.name);
-        const uint32_t bytes = entry.control_offset + 8;
+        const uint32_t bytes = entry.door_offset + 32;
         const Attribute* size = find(attributes, kParameterBytes);
         REQUIRE(size);
         CHECK(size->value == bytes);

@@ -19,7 +19,7 @@ const Instruction kClosing80 = made(0xfffffff000007947, 0x000fc0000383ffff);  //
 TEST_CASE("an instruction says what it is") {
     CHECK(kSetStack.is(Instruction::Operation::kLoadConstant));
     CHECK(kSetStack.always());
-    CHECK(kSetStack.destination() == 1);
+    CHECK(kSetStack.sets_stack_register());
     CHECK(kClosing90.is(Instruction::Operation::kBranch));
     CHECK(kClosing90.always());
     CHECK_FALSE(made(0x0000000000040947, 0x003fde0003800000).always());  // @P0 BRA
@@ -47,7 +47,7 @@ TEST_CASE("a branch leads where it was told, and is the same otherwise") {
 
 TEST_CASE("an instruction that waits for all keeps its work") {
     const Instruction waits = kSetStack.that_waits_for_all();
-    CHECK(waits.destination() == 1);
+    CHECK(waits.sets_stack_register());
     CHECK(waits == made(0x00000a00ff017b82, 0x00321e0000000800 | 0x3full << 52));
     CHECK(waits.scheduled_as(kSetStack) == kSetStack);
     CHECK(kClosing90.scheduled_as(kSetStack).jump(BranchForm::kSplit) == 0);

@@ -29,6 +29,8 @@ TEST_CASE("a prologue ends where the kernel begins") {
             CHECK_FALSE(each.is(Instruction::Operation::kBreakpoint));
             CHECK_FALSE(each.is(Instruction::Operation::kNop));
             if (each.is(Instruction::Operation::kStoreGlobal)) CHECK(each.releases_sources());
+            if (each.is(Instruction::Operation::kLoadConstant)) CHECK(each.releases_result());
+            CHECK_FALSE(each.sets_stack_register());
         }
         for (uint32_t at : prologue.exits) {
             REQUIRE(at / kInstructionBytes < prologue.code.size());
@@ -57,15 +59,22 @@ TEST_CASE("code that is not as the prologue's is refused") {
         bytes.replace(code.sh_offset + number * kInstructionBytes, text.size(), text);
         return problem_of(cut_prologue(bytes));
     };
-    const Instruction trap = Instruction::at(file.content(code), good.code.size());
-    const Instruction closing = Instruction::at(file.content(code), good.code.size() + 1);
+    const Instruction trap = Instruction::at(file.content(code), good.code.size() + 1);
+    const Instruction closing = Instruction::at(file.content(code), good.code.size() + 2);
     REQUIRE(trap.is(Instruction::Operation::kBreakpoint));
     CHECK(with_instruction(3, trap) == "the assembled prologue is of an unknown form");
-    CHECK(with_instruction(good.code.size() + 1, closing.with_jump(16, good.form)) ==
+    CHECK(with_instruction(good.code.size() + 2, closing.with_jump(16, good.form)) ==
           "the assembled prologue does not end with a branch to itself");
     for (const int64_t away : {int64_t{-1024}, int64_t{1 << 20}, int64_t{4}})
         CHECK(with_instruction(3, closing.with_jump(away, good.form)) ==
               "a branch of the assembled prologue is of an unknown form");
+    CHECK(with_instruction(0, good.code[0]) ==
+          "the assembled prologue does not begin with the stack's register");
+    const Instruction sets_stack = Instruction::at(file.content(code), 0);
+    REQUIRE(sets_stack.is(Instruction::Operation::kLoadConstant));
+    REQUIRE_FALSE(sets_stack.releases_result());
+    CHECK(with_instruction(3, sets_stack) ==
+          "the assembled prologue loads a register that nothing waits for");
 }
 
 TEST_CASE("a store releases its registers, also where nothing behind it in the prologue needs them") {

@@ -1,12 +1,17 @@
-// One kernel of door_kernels.cu with its buffers and parameters, launched unpatched or with a control block.
+// One kernel of door_kernels.cu with its buffers and parameters, launched unpatched or with the door.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "door_check.h"
+
+using smt::machine_code::DoorLaunch;
+using smt::machine_code::DoorOrders;
 
 using Clock = std::chrono::steady_clock;
 
@@ -50,13 +55,13 @@ public:
     void begin() {
         MUST(cuMemcpyHtoD(out_, first_.data(), std::min(out_bytes_, first_.size() * sizeof(float))));
     }
-    void run(CUstream stream, const CUdeviceptr* control) { MUST(try_run(stream, control)); }
-    CUresult try_run(CUstream stream, const CUdeviceptr* control) {
-        control_ = control ? *control : 0;
+    // door: null where the kernel is unpatched.
+    void run(CUstream stream, const DoorLaunch* door) { MUST(try_run(stream, door)); }
+    CUresult try_run(CUstream stream, const DoorLaunch* door) {
         std::vector<void*> parameters;
         if (test_.any) parameters = {&out_, &in_address_, &n_, const_cast<int*>(&test_.iterations)};
         if (test_.extra) parameters.push_back(extra_);
-        if (control) parameters.push_back(&control_);
+        if (door) parameters.push_back(const_cast<DoorLaunch*>(door));
         return launch(function_, test_.shape, stream, parameters.data());
     }
     std::vector<char> result() {
@@ -72,7 +77,7 @@ private:
     int n_;
     Buffer in_, own_;
     CUfunction function_ = nullptr;
-    CUdeviceptr out_ = 0, in_address_ = 0, control_ = 0;
+    CUdeviceptr out_ = 0, in_address_ = 0;
     size_t out_bytes_ = 0;
     char extra_[4096];
 };
@@ -85,31 +90,37 @@ struct Streams {
     }
 };
 
-// The control block of a launch.
+// The orders and the map of launches of one kernel, one after the other. The map is never cleared.
 class Control {
 public:
-    explicit Control(const Case& test) : words_(smt::machine_code::door_bytes(test.shape.ctas(), true)) {}
-    CUdeviceptr address() const { return words_.address(); }
-    void clear(CUstream stream) { MUST(cuMemsetD8Async(words_.address(), 0, words_.bytes(), stream)); }
-    void begin_run(CUstream stream, uint32_t run) {
-        MUST(
-            cuMemsetD32Async(words_.address() + offsetof(smt::machine_code::DoorWords, run), run, 1, stream));
-        MUST(cuMemsetD32Async(words_.address() + offsetof(smt::machine_code::DoorWords, refused), 0, 1,
-                              stream));
+    explicit Control(const Case& test)
+        : orders_(sizeof(DoorOrders)), map_(smt::machine_code::door_map_bytes(test.shape.ctas(), true)) {
+        MUST(cuMemsetD8(orders_.address(), 0, orders_.bytes()));
+        MUST(cuMemsetD8(map_.address(), 0, map_.bytes()));
+        now_ = {orders_.address(), map_.address(), 0, 0, offsetof(DoorOrders, refused), 0};
     }
-    void stop(CUstream stream, uint32_t run) {
-        MUST(cuStreamWriteValue32(stream, words_.address() + offsetof(smt::machine_code::DoorWords, stopped),
-                                  run, 0));
+    const DoorLaunch& begin() {
+        now_.first_run = ++now_.run;
+        now_.mark = now_.mark % 255 + 1;
+        return now_;
     }
-    uint32_t refused() const {
+    const DoorLaunch& resume() {
+        ++now_.run;
+        return now_;
+    }
+    CUdeviceptr address() const { return orders_.address(); }  // of the word that stops
+    uint32_t run() const { return now_.run; }
+    void stop(CUstream stream) { MUST(cuStreamWriteValue32(stream, address(), now_.run, 0)); }
+    uint32_t refused() {  // CTAs, since the last call
         uint32_t count = 0;
-        MUST(cuMemcpyDtoH(&count, words_.address() + offsetof(smt::machine_code::DoorWords, refused),
-                          sizeof count));
-        return count;
+        MUST(cuMemcpyDtoH(&count, orders_.address() + now_.counter, sizeof count));
+        return count - std::exchange(before_, count);
     }
 
 private:
-    Buffer words_;
+    Buffer orders_, map_;
+    DoorLaunch now_{};
+    uint32_t before_ = 0;
 };
 
 inline void wait_for(double seconds) {
@@ -118,14 +129,14 @@ inline void wait_for(double seconds) {
     }
 }
 
-inline double time_of(Bench& bench, CUstream stream, const CUdeviceptr* control) {
+inline double time_of(Bench& bench, CUstream stream, const DoorLaunch* door) {
     static CUevent begin = nullptr, end = nullptr;
     if (!begin) {
         MUST(cuEventCreate(&begin, 0));
         MUST(cuEventCreate(&end, 0));
     }
     MUST(cuEventRecord(begin, stream));
-    bench.run(stream, control);
+    bench.run(stream, door);
     MUST(cuEventRecord(end, stream));
     MUST(cuStreamSynchronize(stream));
     float ms = 0;

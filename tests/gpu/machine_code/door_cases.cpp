@@ -15,16 +15,13 @@ struct Stops {
 void run_with_stops(Bench& bench, Control& control, const Streams& streams, double ms, std::mt19937& random,
                     const Case& test, Stops& sum) {
     std::uniform_real_distribution<double> moment(0, ms * 1.1e-3);
-    control.clear(streams.work);
-    const CUdeviceptr address = control.address();
     ++sum.launches;
     for (uint32_t run = 1;; ++run) {
-        control.begin_run(streams.work, run);
         MUST(cuStreamSynchronize(streams.work));
-        bench.run(streams.work, &address);
+        bench.run(streams.work, run == 1 ? &control.begin() : &control.resume());
         if (run <= 6) {
             wait_for(moment(random) / (run > 1 ? 2 : 1));
-            control.stop(streams.stop, run);
+            control.stop(streams.stop);
         }
         MUST(cuStreamSynchronize(streams.work));
         MUST(cuStreamSynchronize(streams.stop));
@@ -86,13 +83,13 @@ void run_form(const Case& test, CUmodule module, LaunchForm form, const Streams&
     const std::vector<float> first = first_values(test);
     Bench bench(test, module, first);
     Control control(test);
-    const CUdeviceptr address = form == LaunchForm::kUsed ? control.address() : 0;
+    const DoorLaunch none{};
     bench.begin();
-    for (int round = 0; round < 200; ++round) {
-        control.clear(streams.work);
-        control.begin_run(streams.work, 1);
-        time_of(bench, streams.work, form == LaunchForm::kPlain ? nullptr : &address);
-    }
+    for (int round = 0; round < 200; ++round)
+        time_of(bench, streams.work,
+                form == LaunchForm::kPlain  ? nullptr
+                : form == LaunchForm::kUsed ? &control.begin()
+                                            : &none);
 }
 
 void check_case(const Case& test, const char* build, CUmodule plain, CUmodule patched,
@@ -100,7 +97,7 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     const std::vector<float> first = first_values(test);
     Bench before(test, plain, first), after(test, patched, first);
     Control control(test);
-    const CUdeviceptr none = 0, address = control.address();
+    const DoorLaunch none{};
     std::mt19937 random(7);
 
     before.begin();
@@ -121,13 +118,11 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     for (int round = 0; round < 20; ++round) {
         times[0].push_back(time_of(before, streams.work, nullptr));
         times[1].push_back(time_of(after, streams.work, &none));
-        control.clear(streams.work);
-        control.begin_run(streams.work, 1);
-        times[2].push_back(time_of(after, streams.work, &address));
+        times[2].push_back(time_of(after, streams.work, &control.begin()));
     }
     const uint32_t late = control.refused();
-    control.begin_run(streams.work, 2);
-    const double resume_of_nothing = time_of(after, streams.work, &address);
+    const double resume_of_nothing = time_of(after, streams.work, &control.resume());
+    (void)control.refused();
 
     Stops stops;
     for (int i = 0; i < 12; ++i) {

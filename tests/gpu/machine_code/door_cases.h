@@ -5,7 +5,7 @@
 
 const std::vector<Case>& cases();
 
-// Unpatched, with no control block, in use, and with stops at random moments: a row.
+// Unpatched, with no orders, in use, and with stops at random moments: a row.
 void check_case(const Case& test, const char* build, CUmodule plain, CUmodule patched,
                 const Streams& streams);
 

@@ -92,7 +92,7 @@ Pair load(const std::string& path, Prologues& prologues) {
     return pair;
 }
 
-// Of a case that died: does it die unpatched, too, with no control block, or only in use?
+// Of a case that died: does it die unpatched, too, with no orders, or only in use?
 void find_cause(const Case& test, const std::string& path, const std::string& build, Prologues& prologues) {
     const auto code_of = [&](LaunchForm form) {
         return code_of_process(kMostSeconds, [&] {

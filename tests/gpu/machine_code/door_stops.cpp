@@ -61,7 +61,7 @@ private:
     Nanoseconds ahead_ = 0, shortest_ = 0;
 };
 
-// The kernel `timed` with a control block.
+// The kernel `timed` with the door.
 class Timed {
 public:
     Timed(CUmodule patched, size_t ctas, int iterations)
@@ -77,14 +77,13 @@ public:
     ~Timed() { cuMemFreeHost(read_); }
 
     void prepare(CUstream stream) {
-        control_.clear(stream);
-        control_.begin_run(stream, 1);
         MUST(cuMemsetD8Async(spans_.address(), 0, spans_.bytes(), stream));
         MUST(cuStreamSynchronize(stream));
     }
     void run(CUstream stream) {
-        CUdeviceptr spans = spans_.address(), out = out_.address(), control = control_.address();
-        void* parameters[] = {&spans, &out, &iterations_, &control};
+        CUdeviceptr spans = spans_.address(), out = out_.address();
+        DoorLaunch door = control_.begin();
+        void* parameters[] = {&spans, &out, &iterations_, &door};
         MUST(launch(function_, shape_, stream, parameters));
     }
     // Of all CTAs; until the next call.
@@ -158,9 +157,7 @@ void check_latency(CUmodule plain, CUmodule patched, const Streams& streams) {
     std::vector<float> first(1 << 20, 1.0f);
     Bench before(test, plain, first), after(test, patched, first);
     Control control(test);
-    control.clear(streams.work);
-    control.begin_run(streams.work, 1);
-    const CUdeviceptr none = 0, address = control.address();
+    const DoorLaunch none{};
     std::vector<double> times[3];
     for (int round = 0; round < 2000; ++round)
         for (int form = 0; form < 3; ++form) {
@@ -168,7 +165,7 @@ void check_latency(CUmodule plain, CUmodule patched, const Streams& streams) {
             if (form == 0)
                 before.run(streams.work, nullptr);
             else
-                after.run(streams.work, form == 1 ? &none : &address);
+                after.run(streams.work, form == 1 ? &none : &control.begin());
             MUST(cuStreamSynchronize(streams.work));
             times[form].push_back(seconds_since(begin) * 1e6);
         }
@@ -192,18 +189,18 @@ void check_stops(CUmodule plain, CUmodule patched, const Streams& streams, const
     std::uniform_real_distribution<double> moment(0.02 * all, 0.9 * all);
     uint32_t* stopped = nullptr;
     MUST(cuMemAllocHost(reinterpret_cast<void**>(&stopped), sizeof *stopped));
-    *stopped = 1;
     StopTimes times;
     for (int i = 0; i < test.stops; ++i) {
         timed.prepare(streams.work);
         clock.set(streams.work);
         timed.run(streams.work);
         wait_for(moment(random));
+        *stopped = timed.control().run();
         const Nanoseconds order = host_now();
         if (test.by_copy)
             MUST(cuMemcpyHtoDAsync(timed.control().address(), stopped, sizeof *stopped, streams.stop));
         else
-            timed.control().stop(streams.stop, 1);
+            timed.control().stop(streams.stop);
         MUST(cuStreamSynchronize(streams.work));
         const Nanoseconds end = host_now();
         MUST(cuStreamSynchronize(streams.stop));
