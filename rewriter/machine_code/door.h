@@ -1,6 +1,6 @@
 // What the host and the prologue of every patched kernel share.
 //
-//   DoorLaunch   the last parameter of a patched kernel: 32 bytes behind the others
+//   DoorLaunch   the last parameter of a patched kernel: 32 bytes behind the others, at a multiple of 16
 //   DoorOrders   in device memory, shared by all launches of a stream
 //   map          in device memory, of one launch and its resumes: one place for each CTA
 //

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/image/bytes.h"
 
@@ -36,7 +37,9 @@ public:
         if (!result_.symbols || !result_.common_attributes)
             return Problem{"a cubin without symbols or without .nv.info"};
         read_symbols();
+        for (uint32_t i = 1; i < file_.sections().size(); ++i) find_addresses(i);
         for (CubinEntry& entry : result_.entries) judge(entry);
+        find_functions();
         return std::move(result_);
     }
 
@@ -92,8 +95,45 @@ private:
             else if (symbol.st_value != 0 || symbol.st_size != code->sh_size)
                 entry.reason = "it does not fill its section of code";
             ++parts_[entry.code].entries;
+            by_symbol_[i] = result_.entries.size();
             result_.entries.push_back(std::move(entry));
         }
+    }
+
+    void find_functions() {
+        for (uint32_t i = 1; i < file_.sections().size(); ++i) {
+            const Elf64_Shdr& section = file_.sections()[i];
+            const bool code = section.sh_type == SHT_PROGBITS && section.sh_flags & SHF_EXECINSTR;
+            auto parts = parts_.find(i);
+            if (code && (parts == parts_.end() || parts->second.entries == 0)) result_.functions.push_back(i);
+        }
+    }
+
+    // Entries whose addresses code or data holds: device code may launch them, with their own parameters
+    // alone. An entry refers to places within itself, too.
+    void find_addresses(uint32_t number) {
+        const Elf64_Shdr& section = file_.sections()[number];
+        const bool addends = section.sh_type == SHT_RELA;
+        if ((section.sh_type != SHT_REL && !addends) || section.sh_info >= file_.sections().size() ||
+            !(file_.sections()[section.sh_info].sh_flags & SHF_ALLOC))
+            return;
+        const std::string_view bytes = file_.content(section);
+        Elf64_Rela relocation{};
+        for (uint64_t at = 0;; at += addends ? sizeof relocation : sizeof(Elf64_Rel)) {
+            if (!read_relocation(bytes, at, addends, relocation)) return;
+            auto entry = by_symbol_.find(static_cast<uint32_t>(ELF64_R_SYM(relocation.r_info)));
+            if (entry == by_symbol_.end()) continue;
+            const bool own = result_.entries[entry->second].code == section.sh_info;
+            if (!own || relocation.r_addend == 0) taken_.insert(entry->first);
+        }
+    }
+
+    static bool read_relocation(std::string_view bytes, uint64_t at, bool addend, Elf64_Rela& relocation) {
+        if (addend) return image::read_at(bytes, at, &relocation);
+        Elf64_Rel without{};
+        if (!image::read_at(bytes, at, &without)) return false;
+        relocation = {without.r_offset, without.r_info, 0};
+        return true;
     }
 
     void judge(CubinEntry& entry) {
@@ -117,6 +157,8 @@ private:
             entry.reason = "it has no constant bank";
         else if (parts.first_relocated)
             entry.reason = "its first instruction is relocated";
+        else if (taken_.contains(entry.symbol))
+            entry.reason = "device code may launch it";
     }
 
     static constexpr uint64_t kFirstBytes = 16;
@@ -126,6 +168,8 @@ private:
     CubinEntries result_;
     std::unordered_map<uint32_t, Parts> parts_;
     std::unordered_map<uint32_t, uint32_t> section_symbols_;
+    std::unordered_map<uint32_t, size_t> by_symbol_;  // entries
+    std::unordered_set<uint32_t> taken_;              // symbols of entries with their addresses taken
 };
 
 }  // namespace

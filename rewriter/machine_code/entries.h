@@ -24,6 +24,7 @@ struct CubinEntries {
     uint32_t symbols = 0;            // section of the table of symbols
     uint32_t common_attributes = 0;  // section .nv.info
     std::vector<CubinEntry> entries;
+    std::vector<uint32_t> functions;  // sections of code that are no entries'
 };
 
 // Problem: a cubin without one of the two, or with more than one.

@@ -46,6 +46,19 @@ bool Instruction::sets_stack_register() const {
     return moves && always() && bits(16, 8) == kStackRegister;
 }
 
+Instruction Instruction::with_constant_moved(uint32_t bytes, ConstantForm form) const {
+    constexpr unsigned kBits = 16;
+    const auto at = static_cast<unsigned>(form);
+    return with(at, kBits, bits(at, kBits) + bytes);
+}
+
+bool Instruction::loads_from_others() const {
+    constexpr uint64_t kWeak = 0, kConstant = 4, kStrongInCta = 5;
+    const uint64_t order = bits(77, 4);
+    return (is(Operation::kLoad) || is(Operation::kLoadGlobal)) && order != kWeak && order != kConstant &&
+           order != kStrongInCta;
+}
+
 Instruction Instruction::scheduled_as(const Instruction& other) const {
     return with(kScheduleAt, kScheduleBits, other.bits(kScheduleAt, kScheduleBits));
 }

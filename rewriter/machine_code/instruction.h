@@ -3,6 +3,8 @@
 //   0..8      operation (with 9..11, the kind of its operands)       12..15   guard; 7: always
 //   34..81    a branch's displacement in words of 4 bytes, from the next instruction; from sm_90 on these
 //             are its higher bits, and the lower ones 16..23
+//   38..53    where an operand in a constant bank is, in bytes; from sm_100 on 37..52 of some instructions
+//   77..80    a load's order and scope
 //   105..108  cycles before the next instruction is issued           109      may the scheduler change warps
 //   110..112  scoreboard that the result releases; 7: none           113..115 the same of the source
 //   registers 116..121  scoreboards that it waits for, a bit for each          122..125 operands kept for the
@@ -32,6 +34,8 @@ public:
         kBreakpoint = 0x15c,
         kBranch = 0x147,  // BRA
         kStoreGlobal = 0x186,
+        kLoad = 0x180,        // LD
+        kLoadGlobal = 0x181,  // LDG
         kCallRelative = 0x144,
         kLoadConstant = 0x182,  // LDC
         kMove = 0x002,
@@ -55,6 +59,12 @@ public:
 
     // As the first instruction of ptxas' kernels does.
     bool sets_stack_register() const;
+    // Its operand in a constant bank that many bytes further on.
+    enum class ConstantForm : unsigned { kAt38 = 38, kAt37 = 37 };
+    Instruction with_constant_moved(uint32_t bytes, ConstantForm form) const;
+    // A load that sees what other CTAs write while this one runs: volatile, or strong in the scope of the GPU
+    // or the system. What waits for another CTA loads so.
+    bool loads_from_others() const;
     bool releases_result() const { return bits(110, 3) != 7; }
     bool releases_sources() const { return bits(113, 3) != 7; }
     Instruction that_releases_sources() const { return with(113, 3, 0); }

@@ -24,7 +24,7 @@ constexpr uint64_t kCodeAlignment = 128;
 constexpr uint32_t kMostParameterBytes = 32764;  // of a kernel, all together
 constexpr unsigned kRegistersShift = 24;         // in sh_info of code, up to sm_89
 
-constexpr uint32_t kDoorBytes = sizeof(DoorLaunch), kDoorAlignment = 8;
+constexpr uint32_t kDoorBytes = sizeof(DoorLaunch), kDoorAlignment = 16;
 
 // A parameter's record: in a bank (0x1f), nothing is known of what it points to.
 constexpr uint32_t kParameterWord = kDoorBytes << 18 | 0x1f000;
@@ -57,12 +57,19 @@ struct Parameters {
     uint32_t bytes = 0;
 };
 
+bool loads_from_others(std::string_view code) {
+    for (size_t i = 0; i < code.size() / kInstructionBytes; ++i)
+        if (Instruction::at(code, i).loads_from_others()) return true;
+    return false;
+}
+
 // What all entries of a cubin share.
 struct Cubin {
     ElfEditor editor;
     CubinEntries parts;
     int architecture;
-    std::vector<Attribute> common;                   // attributes
+    bool functions_wait;            // some function that an entry may call may wait for another CTA
+    std::vector<Attribute> common;  // attributes
     std::unordered_map<uint32_t, size_t> registers;  // number in `common`, by symbol
 };
 
@@ -76,6 +83,7 @@ public:
         result_.name = entry_.name;
         result_.reason = entry_.reason.empty() ? look() : entry_.reason;
         if (!result_.reason.empty()) return result_;
+        result_.waits = all_.functions_wait || loads_from_others(cubin_.content(entry_.code));
         change_code();
         change_attributes();
         change_registers();
@@ -246,11 +254,10 @@ std::variant<Cubin, Problem> open(std::string_view bytes) {
     if (auto* problem = std::get_if<Problem>(&parts)) return *problem;
     auto common = read_attributes(elf.content(std::get<CubinEntries>(parts).common_attributes));
     if (auto* problem = std::get_if<Problem>(&common)) return *problem;
-    Cubin cubin{std::move(elf),
-                std::move(std::get<CubinEntries>(parts)),
-                architecture,
-                std::move(std::get<0>(common)),
-                {}};
+    Cubin cubin{std::move(elf), std::move(std::get<CubinEntries>(parts)), architecture,
+                false,          std::move(std::get<0>(common)),           {}};
+    for (const uint32_t function : cubin.parts.functions)
+        cubin.functions_wait |= loads_from_others(cubin.editor.content(function));
     for (size_t i = 0; i < cubin.common.size(); ++i) {
         SymbolCount count;
         if (cubin.common[i].kind == kRegisterCount && image::read_at(cubin.common[i].bytes, 0, &count))

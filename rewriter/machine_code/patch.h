@@ -26,6 +26,8 @@ struct PatchedEntry {
     uint32_t door_offset = 0;  // of the DoorLaunch among the parameters
     uint32_t parameters = 0;   // with that one
     uint32_t registers = 0;    // of a thread, as patched
+    // It may wait for another CTA, which may be one that was refused. Such a launch is not to be stopped.
+    bool waits = false;
 };
 
 struct Patched {

@@ -14,6 +14,7 @@ namespace {
 
 using image::ElfFile;
 using Operation = Instruction::Operation;
+using ConstantForm = Instruction::ConstantForm;
 
 constexpr std::string_view kCode = ".text.door", kInfo = ".nv.info.door", kAllInfo = ".nv.info";
 
@@ -146,8 +147,25 @@ std::variant<Prologue, Problem> cut_prologue(std::string_view cubin) {
     return prologue;
 }
 
-const std::variant<Prologue, Problem>& Prologues::get(int architecture, uint32_t parameter) {
-    std::lock_guard lock(mutex_);
+std::optional<Prologue> moved_prologue(const Prologue& at_zero, const Prologue& at_second, uint32_t offset) {
+    if (at_zero.code.size() != at_second.code.size() || at_zero.exits != at_second.exits ||
+        at_zero.warp_wide != at_second.warp_wide || at_zero.registers != at_second.registers)
+        return std::nullopt;
+    Prologue moved = at_zero;
+    for (size_t i = 0; i < moved.code.size(); ++i) {
+        Instruction& each = moved.code[i];
+        if (each == at_second.code[i]) continue;
+        const auto fits = [&](ConstantForm form) {
+            return each.with_constant_moved(kSecondPlace, form) == at_second.code[i];
+        };
+        if (!fits(ConstantForm::kAt38) && !fits(ConstantForm::kAt37)) return std::nullopt;
+        each = each.with_constant_moved(
+            offset, fits(ConstantForm::kAt38) ? ConstantForm::kAt38 : ConstantForm::kAt37);
+    }
+    return moved;
+}
+
+const std::variant<Prologue, Problem>& Prologues::assembled(int architecture, uint32_t parameter) {
     auto [found, fresh] = known_.try_emplace({architecture, parameter}, Problem{});
     if (fresh) {
         auto cubin = assembler_(prologue_text(architecture, parameter), fmt::format("sm_{}", architecture));
@@ -157,6 +175,17 @@ const std::variant<Prologue, Problem>& Prologues::get(int architecture, uint32_t
             found->second = cut_prologue(std::get<std::string>(cubin));
     }
     return found->second;
+}
+
+const std::variant<Prologue, Problem>& Prologues::get(int architecture, uint32_t parameter) {
+    std::lock_guard lock(mutex_);
+    if (auto found = known_.find({architecture, parameter}); found != known_.end()) return found->second;
+    const auto *first = std::get_if<Prologue>(&assembled(architecture, 0)),
+               *second = std::get_if<Prologue>(&assembled(architecture, kSecondPlace));
+    if (first && second)
+        if (auto moved = moved_prologue(*first, *second, parameter))
+            return known_.try_emplace({architecture, parameter}, std::move(*moved)).first->second;
+    return assembled(architecture, parameter);
 }
 
 }  // namespace smt::machine_code

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -39,15 +40,22 @@ class Prologues {
 public:
     explicit Prologues(Assembler assembler) : assembler_(std::move(assembler)) {}
 
-    // `parameter`: offset among the kernel's parameters. Thread-safe; what was assembled is kept, and so is a
-    // Problem. The reference lives as long as this object.
+    // `parameter`: offset among the kernel's parameters, a multiple of 16. Two are assembled for an
+    // architecture. The others are made of these, as far as the two differ in nothing but that offset.
+    // Thread-safe; what was made is kept, and so is a Problem. The reference lives as long as this object.
     const std::variant<Prologue, Problem>& get(int architecture, uint32_t parameter);
 
 private:
+    const std::variant<Prologue, Problem>& assembled(int architecture, uint32_t parameter);
+
     const Assembler assembler_;
-    std::mutex mutex_;
+    std::mutex mutex_;  // guards known_
     std::map<std::pair<int, uint32_t>, std::variant<Prologue, Problem>> known_;
 };
+
+// For the parameter at `offset`, of those for 0 and for kSecondPlace; nothing: they differ in more than that.
+constexpr uint32_t kSecondPlace = 64;
+std::optional<Prologue> moved_prologue(const Prologue& at_zero, const Prologue& at_second, uint32_t offset);
 
 // Of the cubin that the assembler made.
 std::variant<Prologue, Problem> cut_prologue(std::string_view cubin);

@@ -147,9 +147,9 @@ const char* version_for(int architecture) {
 }  // namespace
 
 std::string prologue_text(int architecture, uint32_t parameter) {
-    const std::string before = parameter ? fmt::format(".param .align 8 .b8 others[{}], ", parameter) : "";
+    const std::string before = parameter ? fmt::format(".param .align 16 .b8 others[{}], ", parameter) : "";
     return fmt::format(
-               ".version {}\n.target sm_{}\n.address_size 64\n.visible .entry door({}.param .align 8 .b8 "
+               ".version {}\n.target sm_{}\n.address_size 64\n.visible .entry door({}.param .align 16 .b8 "
                "door_launch[{}])",
                version_for(architecture), architecture, before, sizeof(DoorLaunch)) +
            kBegin + (architecture >= kFirstWithClusters ? kClusters : "") + kEnd;

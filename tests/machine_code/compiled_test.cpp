@@ -1,10 +1,12 @@
 // The door in what nvcc makes of kernels.cu. What is expected is worked out here from the bytes.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 #include <set>
 
+#include "rewriter/machine_code/prologue_text.h"
 #include "runtime/image/kernel_facts.h"
 #include "tests/machine_code/cubins.h"
 
@@ -125,7 +127,7 @@ uint64_t old_size(const Both& both, const std::string& entry) {
 TEST_CASE("every kernel that nvcc makes gets a door, or is as it was") {
     for_entries([](const Both&, const PatchedEntry& entry) { CHECK(entry.reason == ""); });
     for (const auto& both : all_builds()) {
-        CHECK(both->entries.size() == 10);
+        CHECK(both->entries.size() == 11);
         for (const PatchedEntry& entry : both->entries)
             if (is_left_alone(*both, entry)) {
                 CHECK(entry.name == "with_mbarrier");
@@ -133,6 +135,42 @@ TEST_CASE("every kernel that nvcc makes gets a door, or is as it was") {
                     CHECK(both->before.content(section + entry.name) ==
                           both->after.content(section + entry.name));
             }
+    }
+}
+
+TEST_CASE("kernels that load what other CTAs write may wait for them") {
+    for_entries([](const Both&, const PatchedEntry& entry) {
+        CHECK(entry.waits == (entry.name == "looks_back" || entry.name == "grid_wide"));
+    });
+}
+
+TEST_CASE("kernels that device code may start are left alone") {
+    Prologues prologues(assemble);
+    const Patched patched = must_be(patch(read_cubin(SMT_DOOR_CUBINS "/launching.cubin"), prologues));
+    std::map<std::string, std::string> reasons;
+    for (const PatchedEntry& entry : patched.entries) reasons[entry.name] = entry.reason;
+    CHECK(reasons.at("started") == "device code may launch it");
+    CHECK(reasons.at("starts_itself") == "device code may launch it");
+    CHECK(reasons.at("starts") == "");
+    CHECK(reasons.at("apart") == "");
+}
+
+TEST_CASE("a prologue that is moved is the one that ptxas makes for that place") {
+    Prologues prologues(assemble);
+    for (const int architecture : {80, 90, 100}) {
+        const Prologue first = must_be(prologues.get(architecture, 0)),
+                       second = must_be(prologues.get(architecture, kSecondPlace));
+        for (const uint32_t place : {16u, 32u, 112u, 1008u, 4048u}) {
+            INFO(architecture << ", " << place);
+            const auto moved = moved_prologue(first, second, place);
+            REQUIRE(moved);
+            const Prologue made = must_be(cut_prologue(
+                must_be(assemble(prologue_text(architecture, place), fmt::format("sm_{}", architecture)))));
+            if (architecture == 100) continue;  // there ptxas orders instructions by the place, too
+            CHECK(moved->code == made.code);
+            CHECK(moved->exits == made.exits);
+            CHECK(moved->registers == made.registers);
+        }
     }
 }
 
@@ -204,7 +242,7 @@ TEST_CASE("one parameter more, behind the others") {
             if (before[i].name != entry.name) continue;
             auto parameters = before[i].parameters;
             const uint32_t end = parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes;
-            parameters.push_back({(end + 7) / 8 * 8, 32});
+            parameters.push_back({(end + 15) / 16 * 16, 32});
             CHECK(after[i].parameters == parameters);
             CHECK(entry.door_offset == parameters.back().offset);
             CHECK(entry.parameters == parameters.size());

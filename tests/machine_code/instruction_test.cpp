@@ -60,6 +60,22 @@ TEST_CASE("whether sources are released") {
     CHECK(releases == made(0, 0));
 }
 
+TEST_CASE("loads that see what other CTAs write") {
+    const auto load = [](uint64_t high, uint64_t operation = 0x981) {
+        return made(0x0000000402037000 | operation, 0x001eaa000c000000 | high).loads_from_others();
+    };
+    CHECK_FALSE(load(0x1e1900));   // LDG.E
+    CHECK_FALSE(load(0x1e9900));   // .CONSTANT
+    CHECK_FALSE(load(0x1eb900));   // .STRONG.SM
+    CHECK_FALSE(load(0x0e1900));   // .EF
+    CHECK(load(0x1ef900));         // .STRONG.GPU
+    CHECK(load(0x1f5900));         // .STRONG.SYS
+    CHECK(load(0x1f8900));         // .MMIO.SYS
+    CHECK(load(0x10f900, 0x980));  // LD.E.STRONG.GPU
+    CHECK_FALSE(load(0x101900, 0x980));
+    CHECK_FALSE(load(0x1ef900, 0x984));  // of shared memory
+}
+
 TEST_CASE("instructions are written as they were read") {
     std::string code;
     kSetStack.append_to(code);

@@ -106,4 +106,11 @@ __global__ void __launch_bounds__(256, 2) calling(float* out, int depth) {
     out[threadIdx.x] = deeper(out[threadIdx.x], depth);
 }
 
+// As a scan with decoupled look-back does.
+__global__ void looks_back(float* out, const volatile int* flags) {
+    while (blockIdx.x && flags[blockIdx.x - 1] == 0) {
+    }
+    out[threadIdx.x] = 1;
+}
+
 }  // extern "C"

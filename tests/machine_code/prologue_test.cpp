@@ -97,24 +97,44 @@ TEST_CASE("a store releases its registers, also where nothing behind it in the p
         if (each.is(Instruction::Operation::kStoreGlobal)) CHECK(each.releases_sources());
 }
 
-TEST_CASE("a prologue is assembled once, for an architecture and a place of the parameter") {
-    int assembled = 0;
-    std::string text, target;
+TEST_CASE("prologues are assembled for two places of the parameter, and no more often") {
+    std::vector<std::string> assembled;
     Prologues prologues([&](const std::string& ptx, const std::string& architecture) {
-        ++assembled;
-        text = ptx, target = architecture;
-        return std::variant<std::string, Problem>(corpus_cubin("prologue_90"));
+        CHECK(architecture == "sm_90");
+        assembled.push_back(ptx);
+        const bool first = ptx.find("others") == ptx.npos;
+        return std::variant<std::string, Problem>(corpus_cubin(first ? "prologue_90" : "prologue_90_at_64"));
     });
-    const auto& first = prologues.get(90, 24);
+    const auto& first = prologues.get(90, 32);
     CHECK(std::holds_alternative<Prologue>(first));
-    CHECK(target == "sm_90");
-    CHECK(text == prologue_text(90, 24));
-    CHECK(text.find("others[24]") != std::string::npos);
-    CHECK(&prologues.get(90, 24) == &first);
-    CHECK(assembled == 1);
-    (void)prologues.get(90, 32);
-    (void)prologues.get(80, 24);
-    CHECK(assembled == 3);
+    REQUIRE(assembled.size() == 2);
+    CHECK(assembled[0] == prologue_text(90, 0));
+    CHECK(assembled[1] == prologue_text(90, kSecondPlace));
+    CHECK(assembled[1].find("others[64]") != std::string::npos);
+    CHECK(&prologues.get(90, 32) == &first);
+    (void)prologues.get(90, 4000);
+    CHECK(assembled.size() == 2);
+}
+
+TEST_CASE("a prologue is moved where two differ in the parameter's place alone") {
+    const Prologue at_zero = must_be(cut_prologue(corpus_cubin("prologue_90"))),
+                   at_64 = must_be(cut_prologue(corpus_cubin("prologue_90_at_64")));
+    CHECK(moved_prologue(at_zero, at_64, 0)->code == at_zero.code);
+    CHECK(moved_prologue(at_zero, at_64, 64)->code == at_64.code);
+    const Prologue at_80 = *moved_prologue(at_zero, at_64, 80);
+    int moved = 0;
+    for (size_t i = 0; i < at_80.code.size(); ++i) {
+        if (at_80.code[i] == at_zero.code[i]) continue;
+        ++moved;
+        CHECK(at_80.code[i] == at_zero.code[i].with_constant_moved(80, Instruction::ConstantForm::kAt38));
+    }
+    CHECK(moved > 4);
+    Prologue other = at_64;
+    other.code[0] = other.code[1];
+    CHECK_FALSE(moved_prologue(at_zero, other, 8));
+    other = at_64;
+    other.code.pop_back();
+    CHECK_FALSE(moved_prologue(at_zero, other, 8));
 }
 
 TEST_CASE("an assembler that fails is not asked again") {
@@ -125,7 +145,7 @@ TEST_CASE("an assembler that fails is not asked again") {
     });
     for (int i = 0; i < 3; ++i)
         CHECK(problem_of(prologues.get(90, 8)) == "the prologue cannot be assembled: no ptxas");
-    CHECK(asked == 1);
+    CHECK(asked == 3);  // for 0, for the second place and for 8
 }
 
 TEST_CASE("clusters are asked about from sm_90 on") {
