@@ -67,7 +67,6 @@ public:
     bool loads_from_others() const;
     bool releases_result() const { return bits(110, 3) != 7; }
     bool releases_sources() const { return bits(113, 3) != 7; }
-    Instruction that_releases_sources() const { return with(113, 3, 0); }
     Instruction that_waits_for_all() const { return with(116, 6, 0x3f); }
 
 private:

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "rewriter/machine_code/door.h"
+#include "rewriter/device/door.h"
 #include "rewriter/machine_code/elf_editor.h"
 #include "rewriter/machine_code/entries.h"
 #include "runtime/image/bytes.h"
@@ -21,8 +21,9 @@ using Operation = Instruction::Operation;
 constexpr unsigned char kAbiVersion =
     8;  // that of ptxas since CUDA 12; earlier ones keep more in other places
 constexpr uint64_t kCodeAlignment = 128;
-constexpr uint32_t kMostParameterBytes = 32764;  // of a kernel, all together
-constexpr unsigned kRegistersShift = 24;         // in sh_info of code, up to sm_89
+// Of a kernel, all together. More is possible from CUDA 12.1 on, with records of another kind.
+constexpr uint32_t kMostParameterBytes = 4352;
+constexpr unsigned kRegistersShift = 24;  // in sh_info of code, up to sm_89
 
 constexpr uint32_t kDoorBytes = sizeof(DoorLaunch), kDoorAlignment = 16;
 
@@ -126,8 +127,8 @@ private:
     }
 
     std::string look_at_parameters() {
-        for (const Attribute& each : attributes_)
-            parameters_.count += each.kind == kParameter || each.kind == kLargeParameter;
+        for (const Attribute& each : attributes_) parameters_.count += each.kind == kParameter;
+        if (find(attributes_, kLargeParameter)) return "its parameters are of the large kind";
         const Attribute* size = find(attributes_, kParameterBytes);
         const Attribute* bank = find(attributes_, kParameterBank);
         if (!size != !bank || (!size && parameters_.count != 0))
@@ -207,9 +208,8 @@ private:
                                                      {Form::kHalf, kParameterBytes, all, {}}});
         }
         // The last parameter comes first.
-        const auto before = std::find_if(attributes_.begin(), attributes_.end(), [](const Attribute& each) {
-            return each.kind == kParameter || each.kind == kLargeParameter;
-        });
+        const auto before = std::find_if(attributes_.begin(), attributes_.end(),
+                                         [](const Attribute& each) { return each.kind == kParameter; });
         const ParameterRecord record{0, static_cast<uint16_t>(parameters_.count), offset, kParameterWord};
         attributes_.insert(before == attributes_.end() ? attributes_.begin() : before,
                            Attribute{Form::kBytes, kParameter, 0, bytes_of(record)});
@@ -219,6 +219,7 @@ private:
         std::string& bytes = all_.common[all_.registers.at(entry_.symbol)].bytes;
         SymbolCount count;
         image::read_at(bytes, 0, &count);
+        result_.own_registers = count.count;
         count.count = std::max(count.count, prologue_->registers);
         bytes.replace(0, sizeof count, bytes_of(count));
         result_.registers = count.count;
@@ -268,13 +269,14 @@ std::variant<Cubin, Problem> open(std::string_view bytes) {
 
 }  // namespace
 
-std::variant<Patched, Problem> patch(std::string_view bytes, Prologues& prologues) {
+std::variant<Patched, Problem> patch(std::string_view bytes, Prologues& prologues, LeaveAlone leave_alone) {
     auto opened = open(bytes);
     if (auto* problem = std::get_if<Problem>(&opened)) return *problem;
     auto& cubin = std::get<Cubin>(opened);
     Patched patched;
     bool any = false;
-    for (const CubinEntry& entry : cubin.parts.entries) {
+    for (CubinEntry& entry : cubin.parts.entries) {
+        if (leave_alone && entry.reason.empty()) entry.reason = leave_alone(entry.name);
         patched.entries.push_back(EntryPatch(cubin, entry, prologues).apply());
         any |= patched.entries.back().reason.empty();
     }

@@ -22,10 +22,11 @@ namespace smt::machine_code {
 
 struct PatchedEntry {
     std::string name;
-    std::string reason;        // why it is left alone; empty: it is patched
-    uint32_t door_offset = 0;  // of the DoorLaunch among the parameters
-    uint32_t parameters = 0;   // with that one
-    uint32_t registers = 0;    // of a thread, as patched
+    std::string reason;          // why it is left alone; empty: it is patched
+    uint32_t door_offset = 0;    // of the DoorLaunch among the parameters
+    uint32_t parameters = 0;     // with that one
+    uint32_t registers = 0;      // of a thread, as patched
+    uint32_t own_registers = 0;  // before
     // It may wait for another CTA, which may be one that was refused. Such a launch is not to be stopped.
     bool waits = false;
 };
@@ -35,7 +36,11 @@ struct Patched {
     std::vector<PatchedEntry> entries;
 };
 
+// Why an entry of that name is to be left alone; empty: it is not.
+using LeaveAlone = std::string_view (*)(std::string_view name);
+
 // Problem: no cubin, or one that is left alone as a whole.
-[[nodiscard]] std::variant<Patched, Problem> patch(std::string_view cubin, Prologues& prologues);
+[[nodiscard]] std::variant<Patched, Problem> patch(std::string_view cubin, Prologues& prologues,
+                                                   LeaveAlone leave_alone = nullptr);
 
 }  // namespace smt::machine_code

@@ -80,13 +80,14 @@ std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
     // same.
     if (!all[0].sets_stack_register())
         return Problem{"the assembled prologue does not begin with the stack's register"};
-    // The kernel overwrites registers of which the assembler cannot know: a store that may not have read its
-    // own yet has to say so, and the kernel's first instruction waits for it.
+    // The kernel overwrites registers of which the assembler cannot know. Its first instruction waits for
+    // what announces that it is over, so the rest has to announce it.
     for (size_t i = 1; i < trap; ++i) {
         if (all[i].is(Operation::kLoadConstant) && !all[i].releases_result())
             return Problem{"the assembled prologue loads a register that nothing waits for"};
-        const bool pending = all[i].is(Operation::kStoreGlobal) && !all[i].releases_sources();
-        prologue.code.push_back(pending ? all[i].that_releases_sources() : all[i]);
+        if (all[i].is(Operation::kStoreGlobal) && !all[i].releases_sources())
+            return Problem{"the assembled prologue stores a register that nothing waits for"};
+        prologue.code.push_back(all[i]);
     }
     return learn_branch(all, trap, prologue);
 }

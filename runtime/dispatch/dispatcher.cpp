@@ -29,6 +29,7 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
       journal_(journal),
       settings_(settings),
       control_memory_(device.driver(), settings.maps ? kMostMapEntries : kMapEntries),
+      door_memory_(device.driver()),
       words_(device.driver()),
       sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);

@@ -93,6 +93,7 @@ public:
     schedule::Duration ahead() const { return settings_.ahead; }
     CUstream control() const { return control_; }  // on which nothing ever waits
     ControlMemory& control_memory() { return control_memory_; }
+    DoorMemory& door_memory() { return door_memory_; }
     SmSets& sm_sets() { return sm_sets_; }
     // The set for a policy's number of SMs. Null if there is none, which the journal says once.
     SmSetPointer places_for(int multiprocessors);
@@ -174,6 +175,7 @@ private:
     const Settings settings_;
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
+    DoorMemory door_memory_;
     StreamWordsPool words_;
     SmSets sm_sets_;
     std::atomic<bool> unplaced_{false};  // the journal says that there are no sets

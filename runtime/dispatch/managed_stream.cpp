@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "profiler/models/preemption.h"
@@ -22,7 +23,6 @@ constexpr uint32_t kWaves = 4;
 constexpr uint64_t kWorthALook = 50'000;  // ns of a ticket, a hundred times what a look costs
 // After so many quota-mode runs in which no worker found a place, quotas are ignored.
 constexpr uint32_t kMostFruitless = 2;
-constexpr uint32_t kLaunchIds = 1u << 30;  // smt::Launch::id
 
 uint64_t next_id() {
     static std::atomic<uint64_t> last{0};
@@ -47,6 +47,7 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       stream_(stream),
       id_(next_id()),
       control_(dispatcher.control_memory()),
+      doors_(dispatcher.door_memory()),
       launch_ahead_(dispatcher.ahead()),
       side_stream_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
@@ -235,10 +236,13 @@ bool ManagedStream::stop() {
 bool ManagedStream::stop_in_flight() {
     if (reached() < ready_) return false;
     const uint64_t said = dispatcher_.now_ns();
-    if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
+    const bool doors = in_flight_with_door();
+    const CUstream control = dispatcher_.control();
+    if ((doors ? stop_doors() : control_.stop(control)) != CUDA_SUCCESS) return false;
     // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
     // is unknown what has run; the context is lost then.
-    if (control_.report(stream_, &words_->left) != CUDA_SUCCESS || mark() != CUDA_SUCCESS) gone_ = true;
+    const CUresult reported = doors ? report_doors() : control_.report(stream_, &words_->left);
+    if (reported != CUDA_SUCCESS || mark() != CUDA_SUCCESS) gone_ = true;
     begin_stop(last_launched(), said);
     return true;
 }
@@ -274,26 +278,12 @@ CUresult ManagedStream::tickets_run(uint32_t* run) {
 CUresult ManagedStream::settle() {
     const uint64_t over = dispatcher_.now_ns();
     const bool stopped = state_ == State::kStopping || halted_;
+    const bool doors =
+        state_ == State::kRunning ? waiting_.front().function->has_door() : in_flight_with_door();
     uint32_t run = 0;
-    SMT_TRY(tickets_run(&run));
-    if (state_ == State::kRunning) {
-        if (std::exchange(fruitless_of_, waiting_.front().number) != waiting_.front().number) fruitless_ = 0;
-        fruitless_ = run == 0 && !halted_ ? fruitless_ + 1 : 0;
-        const uint64_t before = waiting_.front().done;
-        waiting_.front().settle(run);
-        launched_[(launches_ - 1) % launched_.size()].blocks = waiting_.front().done - before;
-        if (waiting_.front().left() == 0) waiting_.pop_front();
-    }
-    for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
-        const uint64_t before = work->done;
-        work->settle(run);
-        if (Launched* const launched = launched_as(work->launch)) {
-            launched->blocks = work->done - before;
-            launched->stopped = work->left() != 0;
-        }
-        if (work->left()) waiting_.push_front(std::move(*work));
-    }
-    in_flight_.clear();
+    if (!doors) SMT_TRY(tickets_run(&run));
+    if (state_ == State::kRunning) settle_run(run);
+    settle_in_flight(run);
     launch_ahead_.forget();
     if (gone_) waiting_.clear();
     take_mappings(stopped ? over - stop_said_ : 0);
@@ -302,6 +292,32 @@ CUresult ManagedStream::settle() {
     const CUresult status = come_to_rest();
     tell_changed();
     return status;
+}
+
+void ManagedStream::settle_run(uint32_t run) {
+    Work& work = waiting_.front();
+    if (std::exchange(fruitless_of_, work.number) != work.number) fruitless_ = 0;
+    fruitless_ = run == 0 && !halted_ && work.function->persistent() ? fruitless_ + 1 : 0;
+    const uint64_t before = work.done;
+    settle(work, run, work.run);
+    launched_[(launches_ - 1) % launched_.size()].blocks = work.done - before;
+    if (work.left() == 0) waiting_.pop_front();
+}
+
+void ManagedStream::settle_in_flight(uint32_t run) {
+    const uint64_t first = in_flight_.empty() ? 0 : in_flight_.front().run;
+    for (auto work = in_flight_.begin(); work != in_flight_.end(); ++work) {
+        const uint64_t before = work->done;
+        settle(*work, run, first);
+        if (Launched* const launched = launched_as(work->launch)) {
+            launched->blocks = work->done - before;
+            launched->stopped = work->left() != 0;
+        }
+    }
+    std::erase_if(in_flight_, [](const Work& work) { return work.left() == 0; });
+    waiting_.insert(waiting_.begin(), std::make_move_iterator(in_flight_.begin()),
+                    std::make_move_iterator(in_flight_.end()));
+    in_flight_.clear();
 }
 
 // The stop time is attributed to the last launch in flight, which mostly causes it. An average over the last
@@ -341,6 +357,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     std::lock_guard lock(mutex_);
     if (state_ != State::kStopped || waiting_.empty()) return CUDA_SUCCESS;
     Work& work = waiting_.front();
+    if (work.function->has_door()) return run_door(work, blocks);
     smt::Launch launch;
     SMT_TRY(prepare(work, blocks, &launch, &run_workers_));
     uint32_t fits = 0;
@@ -379,7 +396,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    if (!runs_with_quotas()) return CUDA_SUCCESS;
     placement_.change();
     return control_.change_quotas(dispatcher_.control(), quotas);
 }
@@ -395,20 +412,20 @@ CUresult ManagedStream::halt_run() {
     stop_name_ = last_launched();
     stop_unmanaged_ = false;
     halted_ = true;  // tickets are refused from now on: no further run or workers
-    return control_.stop(dispatcher_.control());
+    return waiting_.front().function->has_door() ? stop_doors() : control_.stop(dispatcher_.control());
 }
 
 // As many workers as the device has room for. Fewer might all arrive where other workers have left, and not
 // where their places are.
 CUresult ManagedStream::fill_up() {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kRunning || halted_ || waiting_.empty()) return CUDA_SUCCESS;
+    if (!runs_with_quotas()) return CUDA_SUCCESS;
     return send(std::max<uint32_t>(1, waiting_.front().fits) * multiprocessors());
 }
 
 CUresult ManagedStream::grow(uint32_t workers) {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    if (!runs_with_quotas()) return CUDA_SUCCESS;
     return send(workers);
 }
 

@@ -26,8 +26,11 @@
 // while one of its nodes waits (wait_list.h). One exception: a thread that waits for its turn to launch is
 // counted, and gets it, because it may be the thread that writes the value.
 //
-// program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, progress.cpp and
-// mappings.cpp what policies learn, and managed_stream.cpp the rest.
+// A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them.
+//
+// program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, doors.cpp
+// launches of kernels with doors, progress.cpp and mappings.cpp what policies learn, and managed_stream.cpp
+// the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -136,11 +139,30 @@ private:
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);
 
+    static constexpr uint32_t kLaunchIds = 1u << 30;  // smt::Launch::id
+
     // kRunning: stopped, except for waiting_.front(), which runs in quota mode.
     enum class State { kPassThrough, kStopping, kStopped, kRunning };
     using Lock = std::unique_lock<std::mutex>;
 
     CUresult issue(Work&& work);
+    CUresult issue_workers(Work& work);
+    bool suits_door(const Work& work) const;
+    CUresult issue_door(Work& work, uint64_t blocks);
+    CUresult stop_doors();
+    CUresult report_doors();
+    CUresult run_door(Work& work, uint64_t blocks);
+    bool may_follow(const Work& work) const;  // what is in flight
+    bool in_flight_with_door() const {
+        return !in_flight_.empty() && in_flight_.front().function->has_door();
+    }
+    bool runs_with_quotas() const {
+        return state_ == State::kRunning && !halted_ && !waiting_.empty() &&
+               waiting_.front().function->persistent();
+    }
+    void settle(Work& work, uint32_t run, uint64_t first);
+    void settle_run(uint32_t run);        // of quota mode
+    void settle_in_flight(uint32_t run);  // what is left waits
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
     uint32_t ticket_blocks(const Work& work, uint64_t each) const;
     uint64_t expected_block_ns(const Work& work) const;
@@ -223,6 +245,7 @@ private:
     State state_ = State::kPassThrough;
     schedule::TimePoint since_{};
     ControlBlock control_;
+    DoorControl doors_;
     std::deque<Work> in_flight_;  // issued, oldest first
     LaunchAhead launch_ahead_;    // their cost
     std::deque<Work> waiting_;    // not issued, oldest first; the first may be half done

@@ -13,6 +13,8 @@ namespace {
 
 // A marker follows at least every so many launches. What is complete is forgotten then.
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
+// Few launches with doors are in flight at a time.
+constexpr uint32_t kDoorsBetweenMarkers = 4;
 // Limit of a stream's ticket count. A launch has at most kMostBlocks tickets, and the word's high half is
 // used otherwise. Beyond the limit the count begins again.
 constexpr uint32_t kMostTickets = (1u << 31) - kMostBlocks - (1u << 20);
@@ -34,6 +36,10 @@ CUresult ManagedStream::pass_through() {
 void ManagedStream::top_up() {
     if (state_ != State::kPassThrough || waiting_.empty()) return;
     while (!waiting_.empty() && !over_launch_ahead()) {
+        if (!may_follow(waiting_.front())) {
+            if (unmarked_) mark();
+            return;
+        }
         Work work = std::move(waiting_.front());
         waiting_.pop_front();
         CUresult status = issue(std::move(work));
@@ -60,7 +66,7 @@ bool ManagedStream::keeps_back() {
     return state_ == State::kPassThrough && !waiting_.empty();
 }
 
-CUresult ManagedStream::issue(Work&& work) {
+CUresult ManagedStream::issue_workers(Work& work) {
     if (tickets_used_up()) {  // and no launch is in flight
         SMT_TRY(control_.reset(stream_));
         SMT_TRY(get_ready());
@@ -77,6 +83,11 @@ CUresult ManagedStream::issue(Work&& work) {
     status = launch_workers(work, stream_, launch, workers);
     if (status != CUDA_SUCCESS) return status;
     next_ticket_ += takes;
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::issue(Work&& work) {
+    SMT_TRY(work.function->has_door() ? issue_door(work, 0) : issue_workers(work));
     work.marker = 0;
     if (in_flight_.empty()) launch_ahead_.begin(since_ = dispatcher_.now());
     launch_ahead_.issued(work);
@@ -85,8 +96,8 @@ CUresult ManagedStream::issue(Work&& work) {
     ++unmarked_;
     last_issued_ = dispatcher_.now();
     const bool known = tenant_->preemptor.load(std::memory_order_relaxed) || tickets_used_up();
-    return known || unmarked_ >= kLaunchesBetweenMarkers || launch_ahead_.wants_marker() ? mark()
-                                                                                         : CUDA_SUCCESS;
+    const uint32_t most = in_flight_with_door() ? kDoorsBetweenMarkers : kLaunchesBetweenMarkers;
+    return known || unmarked_ >= most || launch_ahead_.wants_marker() ? mark() : CUDA_SUCCESS;
 }
 
 // When the GPU reaches the marker, everything before it is over.

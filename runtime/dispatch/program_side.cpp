@@ -37,12 +37,15 @@ CUresult ManagedStream::launch(Work&& work) {
     uint32_t fits = 0;
     SMT_TRY(fitting(work, &fits));  // now, while the program can get the error
     work.fits = fits;
+    if (work.function->has_door() && !suits_door(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = ++numbers_;
     go_on();
     const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) || state_ != State::kPassThrough;
     if (!asks || (state_ == State::kPassThrough && under_way())) {
         const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && !under_way();
-        if (!waiting_.empty() || over_launch_ahead()) {
+        const bool follows = may_follow(work);
+        if (!follows && unmarked_) mark();
+        if (!waiting_.empty() || over_launch_ahead() || !follows) {
             waiting_.push_back(std::move(work));
             lock.unlock();
             dispatcher_.kept_back();

@@ -42,6 +42,7 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // The CTAs per SM that the launch has or will have. In quota mode: those that it has when the quotas are
 // lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
+    if (work.function->has_door()) return work.fits;
     if (work.tickets && state_ != State::kRunning) return work.ctas;
     const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
                      work.left() <= uint64_t{work.fits} * multiprocessors();
@@ -60,6 +61,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->multiprocessors = confined_to_;
     kernel->own_sms = tenant_->places != nullptr;
     kernel->managed = true;
+    kernel->has_door = false;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping  ? Seen::kStopping
                     : state_ == State::kStopped ? Seen::kWaiting
@@ -107,6 +109,8 @@ bool ManagedStream::front(Front* front) {
 }
 
 void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
+    kernel->managed = work.function->persistent();
+    kernel->has_door = work.function->has_door();
     kernel->launch = work.number;
     kernel->blocks = work.total;
     kernel->blocks_done = work.done;
@@ -130,7 +134,9 @@ void ManagedStream::sample() {
     if (words_->sampled.load(std::memory_order_acquire) < asked_) return;
     if (fresh_ && asked_ > 0) sample_ = words_->sample;
     const schedule::TimePoint now = dispatcher_.now();
-    const bool runs = state_ == State::kRunning || (state_ == State::kPassThrough && !in_flight_.empty());
+    const bool runs = state_ == State::kRunning
+                          ? runs_with_quotas()
+                          : state_ == State::kPassThrough && !in_flight_.empty() && !in_flight_with_door();
     if (!runs || reached() < ready_ || now < sample_again_) return;
     sample_again_ = now + kBetweenSamples;
     // Not on the control stream, where it would delay a stop.
@@ -146,7 +152,7 @@ void ManagedStream::sample() {
 uint64_t ManagedStream::residents() {
     std::lock_guard lock(mutex_);
     uint64_t workers = 0;
-    if (state_ != State::kRunning || halted_ || reached() < ready_) return 0;
+    if (!runs_with_quotas() || reached() < ready_) return 0;
     return control_.read_residents(dispatcher_.device().errands(), &workers) == CUDA_SUCCESS ? workers : 0;
 }
 

@@ -9,7 +9,7 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr uint32_t kMostStreams = 4096;
-constexpr size_t kWordsBytes = 128;  // two cache lines each: the GPU writes them
+constexpr size_t kWordsBytes = sizeof(StreamWords);  // whole cache lines: the GPU writes them
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/door_control.h"
 
 namespace smt::runtime::dispatch {
 
@@ -23,8 +24,9 @@ struct StreamWords {
     ControlBlock::State left;                  // ticket state when the stream reached its end
     ControlBlock::State left_grown[kGrowths];  // likewise for each growth stream
     ControlBlock::State sample;                // ticket state while workers run
+    alignas(128) Frontiers frontiers;          // of runs with doors, when the stream reached its end
 };
-static_assert(sizeof(StreamWords) <= 128);
+static_assert(sizeof(StreamWords) == 384);
 
 // Any thread. Memory is registered once, at the first take().
 class StreamWordsPool {

@@ -65,7 +65,7 @@ void Stress::count(const schedule::Kernel& kernel) {
 
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
-    if (!kernel.managed) {
+    if (!kernel.stoppable()) {
         if (kernel.state == Seen::kWaiting) stream.pass_through();  // whole kernels cannot be disturbed
     } else if (kernel.state == Seen::kWaiting) {
         count(kernel);
@@ -77,6 +77,7 @@ void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
 }
 
 void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
+    if (kernel.has_door) return one_in(2) ? void(stream.pass_through()) : void(stream.run({}, 0));
     if (kind_ == Kind::kStops) return begin_few(stream, kernel);
     if (kind_ == Kind::kEverything && one_in(4)) {
         stream.pass_through();
@@ -109,7 +110,7 @@ void Stress::stop(ManagedStream& stream) {
 
 void Stress::disturb(ManagedStream& stream, const schedule::Kernel& kernel) {
     plan(stream);
-    if (kind_ == Kind::kStops) return stop(stream);
+    if (kind_ == Kind::kStops || kernel.has_door) return stop(stream);
     if (kind_ == Kind::kQuotas)
         return one_in(2) ? stop(stream) : void(stream.grow(1 + static_cast<uint32_t>(below(places_.size()))));
     switch (below(4)) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "rewriter/device/door.h"
 #include "rewriter/device/reuse.h"
 #include "runtime/dispatch/saturating_ctas.h"
 #include "runtime/journal/journal.h"
@@ -19,15 +20,27 @@
 
 namespace smt::runtime::dispatch {
 
-// The managed form of a kernel. Owned by the image that holds it, which is not unloaded before the work of
-// its session is settled.
+// How a launch can be stopped.
+enum class Form : uint8_t {
+    kPersistent,  // by its workers, between two blocks; they keep to quotas, and to ranges
+    kDoor,        // by the door in its machine code (rewriter/device/door.h), before each CTA
+};
+
+// The managed form of a kernel, or the kernel itself if it has a door. Owned by the image that holds it,
+// which is not unloaded before the work of its session is settled.
 struct ManagedFunction {
-    CUfunction function = nullptr;                 // null: none
-    uint32_t launch_offset = 0;                    // of smt::Launch in the parameter buffer
-    Reuse reuse = Reuse::kAlways;                  // whether a worker may run further blocks
-    uint32_t registers = 0;                        // per thread; 0: not known
-    uint32_t static_shared = 0;                    // bytes
+    CUfunction function = nullptr;  // null: none
+    Form form = Form::kPersistent;
+    uint32_t launch_offset = 0;    // of smt::Launch, or smt::DoorLaunch, in the parameter buffer
+    bool waits = false;            // of kDoor: a block may wait for another one
+    uint32_t cluster = 1;          // of kDoor: CTAs of a cluster in all its launches
+    Reuse reuse = Reuse::kAlways;  // whether a worker may run further blocks
+    uint32_t registers = 0;        // per thread; 0: not known
+    uint32_t static_shared = 0;    // bytes
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
+
+    bool persistent() const { return function && form == Form::kPersistent; }
+    bool has_door() const { return function && form == Form::kDoor; }
 
     // CTAs that fit on an SM; a cache of the last shape asked for. 0: not cached.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -80,6 +93,13 @@ private:
     std::atomic<uint64_t> fitting_{0};
 };
 
+// The door of a kernel of machine code (rewriter/device/door.h): its launches can be stopped.
+struct DoorFunction {
+    bool present = false;
+    uint32_t offset = 0;  // of smt::DoorLaunch in the parameter buffer
+    bool waits = false;   // a CTA may wait for another one
+};
+
 // The longest of the tickets that a stop waited for, by the GPU's timer. `end_ns` 0: not known.
 struct LongestTicket {
     uint64_t start_ns = 0;
@@ -95,12 +115,13 @@ struct Work {
     journal::Entry entry;  // for the journal
     uint32_t grid[3] = {1, 1, 1};
     uint32_t block[3] = {1, 1, 1};
-    uint32_t shared_bytes = 0;        // dynamic
-    std::vector<char> parameters;     // the program's
-    uint64_t number = 0;              // index among the stream's launches
-    uint32_t fits = 0;                // CTAs on an SM
-    uint64_t total = 0;               // blocks
-    uint64_t done = 0;                // of those, in order
+    uint32_t shared_bytes = 0;                  // dynamic
+    std::vector<char> parameters;               // the program's
+    std::vector<CUlaunchAttribute> attributes;  // of kDoor
+    uint64_t number = 0;                        // index among the stream's launches
+    uint32_t fits = 0;                          // CTAs on an SM
+    uint64_t total = 0;                         // blocks
+    uint64_t done = 0;                          // of those, in order
     std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
@@ -111,6 +132,10 @@ struct Work {
     uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;  // its number among the stream's driver launches
     uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
+    // Of kDoor: the number of the run under way (door_control.h), and the blocks of a unit, 1 without
+    // clusters.
+    uint64_t run = 0;
+    uint32_t unit = 1;
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
@@ -121,6 +146,13 @@ struct Work {
         std::optional<Work> rest(*this);
         total = rest->done = done + covered;
         return rest;
+    }
+    // Accounts for an ended run of kDoor. `frontier`: its word.
+    void settle_door(uint32_t frontier) {
+        const uint64_t reached = uint64_t{frontier & ~smt::kFinalFrontier} * unit;
+        const bool stopped = frontier & smt::kFinalFrontier;
+        done = stopped ? std::clamp(reached, done, done + covered) : done + covered;
+        covered = 0;
     }
     // Accounts for an ended launch. `run`: tickets run by the stream's count.
     void settle(uint32_t run) {

@@ -59,6 +59,13 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
     return problem ? problem->text : "";
 }
 
+void take_doors(std::string cubin, Opened& opened) {
+    if (cubin.empty() || cubin.size() > image::kMostBytes) return opened.doors.clear();
+    opened.unpacked = std::move(cubin);
+    opened.at = 0;
+    opened.bytes = opened.unpacked.size();
+}
+
 }  // namespace
 
 bool is_no_image(std::string_view bytes) {
@@ -72,7 +79,7 @@ std::string_view code_of(const Opened& opened, std::string_view image) {
                                    : std::string_view(opened.unpacked);
 }
 
-Opened open_image(const OpenOrder& asked, std::string_view image) {
+Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_doors) {
     if (auto problem = image::check(image)) {
         Opened opened;
         opened.problem = problem->text;
@@ -92,6 +99,8 @@ Opened open_image(const OpenOrder& asked, std::string_view image) {
     if (asked.links) return opened;
     opened.problem = take_code(*chosen, image, opened);
     if (!opened.problem.empty()) return opened;
+    if (asked.doors && put_doors && opened.code == Code::kCubin)
+        take_doors(put_doors(code_of(opened, image), opened.doors), opened);
     const std::string_view code = code_of(opened, image);
     if (asked.prints) opened.printing = image::printing_kernels(code, asked.device);
     if (opened.code == Code::kCubin) opened.managed = image::managed_plan(code);

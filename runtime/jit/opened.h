@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/image/choice.h"
 #include "runtime/image/managed.h"
@@ -24,6 +25,7 @@ struct OpenOrder {
     uint64_t most_ptx_bytes = 0;  // of more PTX no managed form is made
     bool prints = true;           // whether it matters which kernels print
     bool links = false;           // it is an input of the linker: checked, and its first entry named, no more
+    bool doors = false;           // kernels of a cubin get the door, as far as the caller of open_image() can
 };
 
 enum class Code : uint32_t {
@@ -31,6 +33,15 @@ enum class Code : uint32_t {
     kNone,   // nothing in it is for the device
     kCubin,  // well-formed: nothing that it says of itself lies beyond its end
     kPtx,
+};
+
+// What became of a kernel of a cubin for which doors were asked.
+struct Door {
+    std::string kernel;
+    std::string reason;   // why it has none; empty: it has, and the rest counts
+    uint32_t registers = 0;     // of a thread, without it
+    uint32_t offset = 0;  // of its DoorLaunch among the parameters (rewriter/device/door.h)
+    bool waits = false;   // it may wait for other CTAs, so it must not be stopped
 };
 
 struct Opened {
@@ -46,6 +57,7 @@ struct Opened {
     image::Printing printing;
     uint64_t variable_bytes = 0;
     image::ManagedPlan managed;  // of a cubin
+    std::vector<Door> doors;
     // Of the image's PTX where it has one for the device, else of the code: whether functions refer to
     // variables of the image, so that a second copy of it would be another image
     // (runtime/image/variable_uses.h).
@@ -55,8 +67,12 @@ struct Opened {
     Choices choices;
 };
 
+// Puts the door into a cubin: what is loaded in its place, with what became of its kernels in `doors`. Empty:
+// no kernel of it got one.
+using PutDoors = std::string (*)(std::string_view cubin, std::vector<Door>& doors);
+
 // The bytes are not trusted. Memory is taken for what is unpacked, image::kMostBytes at most for each entry.
-[[nodiscard]] Opened open_image(const OpenOrder& asked, std::string_view image);
+[[nodiscard]] Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_doors = nullptr);
 
 // `image` is the one that was opened.
 std::string_view code_of(const Opened& opened, std::string_view image);

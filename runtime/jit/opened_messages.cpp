@@ -91,6 +91,7 @@ std::string encode(const ImageOrder& image) {
     to.scalar(asked.most_ptx_bytes);
     to.scalar<uint32_t>(asked.prints);
     to.scalar<uint32_t>(asked.links);
+    to.scalar<uint32_t>(asked.doors);
     return to.take();
 }
 
@@ -106,6 +107,7 @@ std::optional<ImageOrder> decode_image_order(std::string_view bytes) {
     image.asked.most_ptx_bytes = reader.scalar<uint64_t>();
     image.asked.prints = reader.scalar<uint32_t>() != 0;
     image.asked.links = reader.scalar<uint32_t>() != 0;
+    image.asked.doors = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, image);
 }
 
@@ -125,6 +127,10 @@ std::string encode(const Opened& opened) {
                  : std::vector<std::string>(opened.printing.kernels.begin(), opened.printing.kernels.end()));
     to.scalar(opened.variable_bytes);
     pack(to, opened.managed);
+    to.scalar<uint64_t>(opened.doors.size());
+    for (const Door& door : opened.doors)
+        to.string(door.kernel), to.string(door.reason), to.scalar(door.registers), to.scalar(door.offset),
+            to.scalar<uint32_t>(door.waits);
     to.scalar<uint32_t>(opened.uses_variables);
     const bool few = opened.system_atomics.size() <= kMostItems;
     to.list(few ? std::vector<std::string>(opened.system_atomics.begin(), opened.system_atomics.end())
@@ -153,6 +159,16 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
     for (std::string& kernel : read_list(reader)) opened.printing.kernels.insert(std::move(kernel));
     opened.variable_bytes = reader.scalar<uint64_t>();
     opened.managed = read_plan(reader);
+    const uint64_t doors = read_count(reader);
+    for (uint64_t i = 0; i < doors && reader.good(); ++i) {
+        Door door;
+        door.kernel = read_string(reader);
+        door.reason = read_string(reader);
+        door.registers = reader.scalar<uint32_t>();
+        door.offset = reader.scalar<uint32_t>();
+        door.waits = reader.scalar<uint32_t>() != 0;
+        opened.doors.push_back(std::move(door));
+    }
     opened.uses_variables = reader.scalar<uint32_t>() != 0;
     for (std::string& kernel : read_list(reader)) opened.system_atomics.insert(std::move(kernel));
     opened.choices.code = read_string(reader);

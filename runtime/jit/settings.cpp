@@ -60,6 +60,7 @@ Settings read_settings(const std::string& own_folder) {
     settings.memory_bytes = number_of(Id::kCompileMemory);
     settings.wait = std::chrono::seconds(number_of(Id::kCompileWait));
     settings.compiles_ptx = !smt::settings::is(Id::kPtxCompiler, "driver");
+    settings.doors = flag_of(Id::kDoors);
     settings.ptx = flag_of(Id::kPtx);
     settings.ptx_bytes = number_of(Id::kPtxSize);
     settings.cache_folder = cache_folder();

@@ -15,6 +15,7 @@ struct Settings {
     uint64_t memory_bytes = 4ull << 30;      // of the worker's addresses; 0: no limit
     std::chrono::milliseconds wait{10'000};  // how long a load waits for a compile
     bool compiles_ptx = true;                // the worker, not the driver
+    bool doors = true;                       // kernels of machine code get the door
     bool ptx = true;                         // whether images without known source are managed by their PTX
     uint64_t ptx_bytes = 2ull << 20;         // of more PTX than this no managed form is made
     std::string cache_folder;

@@ -22,7 +22,7 @@ struct Assignment {
     uint64_t kernel = 0;
     enum class Action {
         kRun,   // all work of its stream, placed by the hardware
-        kWait,  // managed: stops between two blocks; unmanaged: is held back between two kernels
+        kWait,  // stoppable: stops between two blocks; else: is held back between two kernels
     } action = Action::kRun;
     std::string reason;  // for the journal; set when the action changes
     // For kRun; valid for the stream's later launches too, until the stream is named again:

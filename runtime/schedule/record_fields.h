@@ -101,14 +101,15 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
-    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas,
-           own_sms, multiprocessors, since, launch, last_taken, weight, cta, predicted, remaining, preemption,
-           profile] = value;
+    auto& [id, tenant, session, priority, managed, has_door, state, blocks, blocks_done, ctas_per_sm,
+           usual_ctas, own_sms, multiprocessors, since, launch, last_taken, weight, cta, predicted, remaining,
+           preemption, profile] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
     archive("priority", priority, standard.priority);
     archive("managed", managed, standard.managed);
+    archive("has_door", has_door, standard.has_door);
     archive("state", state, standard.state);
     archive("blocks", blocks, standard.blocks);
     archive("blocks_done", blocks_done, standard.blocks_done);

@@ -24,8 +24,10 @@ struct Kernel {
     uint64_t id = 0;  // of the stream; stable over snapshots
     std::string tenant;
     uint32_t session = 0;
-    int priority = 0;     // a larger number is more urgent
-    bool managed = true;  // false: unmanaged work, which can be held back only between two kernels
+    int priority = 0;                                       // a larger number is more urgent
+    bool managed = true;                                    // it can be stopped, and given quotas and slices
+    bool has_door = false;                                  // it is not managed, but can be stopped
+    bool stoppable() const { return managed || has_door; }  // else held back only between two kernels
     enum class State { kRunning, kStopping, kWaiting } state = State::kRunning;
     uint64_t blocks = 0;  // 0: not known
     uint64_t blocks_done = 0;

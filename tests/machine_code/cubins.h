@@ -32,6 +32,12 @@ std::string problem_of(const std::variant<T, Problem>& either) {
     return problem ? problem->text : "";
 }
 
+inline Instruction made(uint64_t low, uint64_t high) {
+    std::string bytes(reinterpret_cast<const char*>(&low), sizeof low);
+    bytes.append(reinterpret_cast<const char*>(&high), sizeof high);
+    return Instruction::at(bytes, 0);
+}
+
 inline uint32_t section_of(const image::ElfFile& file, const std::string& name) {
     const Elf64_Shdr* found = file.find(name);
     INFO(name);

@@ -156,6 +156,14 @@ TEST_CASE("an entry without the prologue's architecture") {
     CHECK(patched.entries[0].reason == "the prologue cannot be assembled: unknown architecture");
 }
 
+TEST_CASE("an entry that is to be left alone is") {
+    const auto leave = [](std::string_view name) -> std::string_view { return name == "k" ? "it is k" : ""; };
+    Prologues prologues = corpus_prologues();
+    const Patched patched = must_be(patch(corpus_cubin("sm_90"), prologues, leave));
+    CHECK(patched.entries.at(0).reason == "it is k");
+    CHECK(patched.cubin.empty());
+}
+
 TEST_CASE("what has a door gets no second one") {
     Prologues prologues = corpus_prologues();
     const Patched once = must_be(patch(corpus_cubin("sm_90"), prologues));

@@ -37,11 +37,11 @@ MAY_INCLUDE = {
     "runtime/device/simulated/cudart": ["runtime/protocol", "runtime/settings"],
     # smtd
     "runtime/image": ["rewriter/ptx"],
-    "rewriter/machine_code": ["runtime/image"],
+    "rewriter/machine_code": ["rewriter/device", "runtime/image"],
     "runtime/device": ["rewriter/ptx", "runtime/image", "runtime/journal", "runtime/protocol",
                        "runtime/settings", "runtime/thread"],
     "runtime/schedule": ["profiler/models"],
-    "runtime/jit": ["rewriter/device", "rewriter/ptx", "rewriter/source", "runtime/image", "runtime/protocol",
+    "runtime/jit": ["rewriter/device", "rewriter/machine_code", "rewriter/ptx", "rewriter/source", "runtime/image", "runtime/protocol",
                     "runtime/settings",
                     "runtime/thread"],
     "runtime/profiles": ["profiler/collect", "profiler/models", "profiler/store", "runtime/device",

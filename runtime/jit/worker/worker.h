@@ -5,6 +5,7 @@
 
 #include "runtime/jit/opened.h"
 #include "runtime/jit/source.h"
+#include "runtime/jit/worker/doors.h"
 #include "runtime/jit/worker/nvrtc.h"
 #include "runtime/jit/worker/rewriter.h"
 
@@ -20,6 +21,6 @@ using Open = Opened (*)(const OpenOrder&, std::string_view image);
 //   smt-compile --descriptor N --memory BYTES --cpu SECONDS [--shared N]
 // With memory that it shares with the server (shared.h) it opens images and compiles nothing.
 // Ends when the other end of the descriptor is closed, or its parent dies.
-int worker_main(int count, char** arguments, Rewrite rewrite, Open open = open_image);
+int worker_main(int count, char** arguments, Rewrite rewrite, Open open = open_with_doors);
 
 }  // namespace smt::runtime::jit

@@ -64,7 +64,7 @@ public:
         Decision decision;
         take_turns(now, decision);
         for (const Kernel& kernel : snapshot.kernels) {
-            if (!kernel.managed) {
+            if (!kernel.stoppable()) {
                 if (kernel.state == Kernel::State::kWaiting)
                     diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             } else if (kernel.tenant == turn_) {
@@ -81,7 +81,7 @@ private:
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (Share& share : ring_) share.has_work = share.runs = false;
         for (const Kernel& kernel : snapshot.kernels) {
-            if (!kernel.managed) continue;
+            if (!kernel.stoppable()) continue;
             auto share = find(kernel.tenant);
             if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
             if (!share->has_work) share->preemption_ns = 0;

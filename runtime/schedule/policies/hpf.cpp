@@ -30,6 +30,8 @@
 // at every block. A kernel alone gets all SMs. FLEP has at most two kernels on the GPU; here the rest may be
 // given out several times. A launch that has taken its last block needs nothing more and counts as finished.
 //
+// A kernel with a door cannot be given SMs. It has the GPU, or waits.
+//
 // Without a profile T_r is by estimate.h, which knows at best the blocks. Of equal times the running kernel
 // goes on. Unmanaged work is neither stopped nor waited for.
 //
@@ -103,7 +105,7 @@ private:
         std::vector<Candidate> queue;
         for (const Kernel& kernel : snapshot.kernels) {
             // The guest is tracked to its end.
-            if (kernel.managed && (!kernel.last_taken || name_of(kernel) == guest_)) {
+            if (kernel.stoppable() && (!kernel.last_taken || name_of(kernel) == guest_)) {
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
             } else if (kernel.state == Kernel::State::kWaiting) {
@@ -213,7 +215,7 @@ private:
             if (!last || last->priority != kernel.priority)
                 equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
             last = &kernel;
-            if (next == sms) {
+            if (next == sms || (next > 0 && kernel.has_door)) {
                 diff_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
@@ -242,7 +244,7 @@ private:
         for (const Width& width : before) {
             if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
         }
-        if (alone || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
+        if (alone || kernel.has_door || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
         return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,

@@ -67,8 +67,8 @@ public:
                     decision.assignments.push_back(
                         {kernel.id, Assignment::Action::kWait,
                          fmt::format("{} for {} (priority {} over {})",
-                                     kernel.managed ? "stopped" : "held back", first.tenant, first.priority,
-                                     kernel.priority)});
+                                     kernel.stoppable() ? "stopped" : "held back", first.tenant,
+                                     first.priority, kernel.priority)});
             } else if (kernel.state == Kernel::State::kWaiting ||
                        (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {
                 // kRunning and in waits_: it was to wait, but could not be stopped until now.

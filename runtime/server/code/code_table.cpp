@@ -62,7 +62,8 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
-                        std::string identity, ManagedVariables managed, jit::Decision form, Charge charge) {
+                        std::string identity, ManagedVariables managed, jit::Decision form,
+                        std::vector<jit::Door> doors, Charge charge) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->charge = std::move(charge);
@@ -72,6 +73,10 @@ uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, im
     image->identity = std::move(identity);
     image->managed = std::move(managed);
     image->form = std::move(form);
+    for (jit::Door& door : doors) {
+        std::string name = door.kernel;
+        image->doors.emplace(std::move(name), std::move(door));
+    }
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
@@ -162,12 +167,16 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
     entry->local_bytes = fresh.local_bytes;
+    entry->door = fresh.door;
     entry->managed.known = profile_cache_.open(name, found->identity);
     entry->managed.function = fresh.managed.function;
     entry->managed.launch_offset = fresh.managed.launch_offset;
     entry->managed.reuse = fresh.managed.reuse;
     entry->managed.registers = fresh.managed.registers;
     entry->managed.static_shared = fresh.managed.static_shared;
+    entry->managed.form = fresh.managed.form;
+    entry->managed.waits = fresh.managed.waits;
+    entry->managed.cluster = fresh.managed.cluster;
     entry->managed.forget();
     entry->journal_name = journal_.name(name);
     entry->treatment = journal_.name(treatment);
@@ -201,6 +210,7 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
     int value = 0;
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function) == CUDA_SUCCESS)
         kernel.registers = static_cast<uint32_t>(value);
+    find_door(image, name, kernel);
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
         CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
@@ -208,8 +218,42 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
         CUDA_SUCCESS)
         kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
+    if (!kernel.managed.function && kernel.door.present) take_door(image, name, kernel, treatment);
     if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
     return CUDA_SUCCESS;
+}
+
+// The last parameter of a kernel with the door is the door's, of which the program knows nothing.
+void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& kernel) {
+    auto found = image.doors.find(name);
+    if (found == image.doors.end() || !found->second.reason.empty() || kernel.parameters.empty()) return;
+    kernel.door = {true, found->second.offset, found->second.waits};
+    kernel.registers = found->second.registers;
+    kernel.parameters.pop_back();
+    kernel.parameter_bytes =
+        kernel.parameters.empty() ? 0 : kernel.parameters.back().offset + kernel.parameters.back().bytes;
+}
+
+// A kernel that has no managed form, but a door.
+void CodeTable::take_door(const Image& image, const char* name, LoadedKernel& kernel,
+                          std::string* treatment) const {
+    constexpr std::string_view kUnmanaged = "unmanaged: ";
+    std::string why(*treatment, std::min(treatment->size(), kUnmanaged.size()));
+    if (image.printing.may(name)) return;
+    kernel.managed.function = kernel.function;
+    kernel.managed.form = dispatch::Form::kDoor;
+    kernel.managed.launch_offset = kernel.door.offset;
+    kernel.managed.waits = kernel.door.waits;
+    kernel.managed.registers = kernel.registers;
+    kernel.managed.static_shared = kernel.static_shared;
+    constexpr CUfunction_attribute kSizes[] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                               CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                               CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+    int size = 0;
+    for (const CUfunction_attribute each : kSizes)
+        if (driver_.cuFuncGetAttribute(&size, each, kernel.function) == CUDA_SUCCESS && size > 0)
+            kernel.managed.cluster *= static_cast<uint32_t>(size);
+    *treatment = "has a door: " + why;
 }
 
 // Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.

@@ -24,6 +24,7 @@
 #include "runtime/dispatch/work.h"
 #include "runtime/image/printing.h"
 #include "runtime/jit/decision.h"
+#include "runtime/jit/opened.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/record.h"
@@ -56,6 +57,7 @@ struct LoadedKernel {
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;
     mutable dispatch::ManagedFunction managed;
+    dispatch::DoorFunction door;
     // Read by other calls.
     CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
@@ -71,6 +73,7 @@ struct Image {
     image::Printing printing;
     std::string identity;  // of the program's bytes, for profiles (profiles/profile_cache.h)
     ManagedVariables managed;
+    std::unordered_map<std::string, jit::Door> doors;  // by kernel
     jit::Decision form;  // compiled: the result that this managed form comes from
     Charge charge;       // of its variables
     std::mutex mutex;    // guards kernels and module; held while a kernel is fetched
@@ -92,7 +95,8 @@ public:
     CUresult module(Image& image, CUmodule* module) const;  // caller holds image.mutex
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
-                 std::string identity, ManagedVariables managed, jit::Decision form, Charge charge = {});
+                 std::string identity, ManagedVariables managed, jit::Decision form,
+                 std::vector<jit::Door> doors = {}, Charge charge = {});
     ImagePointer image(uint32_t id) const;  // null: none
     // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
     // dispatcher when this returns. Null: no such image.
@@ -137,6 +141,8 @@ private:
     CUresult load(Image& image) const;  // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
+    void take_door(const Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
+    static void find_door(const Image& image, const char* name, LoadedKernel& kernel);
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
     std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;
     bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <cstring>
 #include <vector>
 
 #include "door_check.h"
 
-using smt::machine_code::DoorLaunch;
-using smt::machine_code::DoorOrders;
+using smt::DoorLaunch;
 
 using Clock = std::chrono::steady_clock;
 
@@ -25,6 +23,10 @@ struct Case {
     int iterations;
     size_t extra = 0;  // bytes of a parameter behind the four
     bool any = true;   // false: it has no parameters, and writes to a variable
+
+    unsigned cluster() const {  // CTAs
+        return shape.cluster ? shape.cluster : std::strcmp(kernel, "clustered") == 0 ? 2 : 1;
+    }
 };
 
 // Buffers and parameters of one case, for one of its two modules.
@@ -90,37 +92,49 @@ struct Streams {
     }
 };
 
-// The orders and the map of launches of one kernel, one after the other. The map is never cleared.
+// The stop word and the frontiers of launches of one kernel, one after the other.
 class Control {
 public:
     explicit Control(const Case& test)
-        : orders_(sizeof(DoorOrders)), map_(smt::machine_code::door_map_bytes(test.shape.ctas(), true)) {
-        MUST(cuMemsetD8(orders_.address(), 0, orders_.bytes()));
-        MUST(cuMemsetD8(map_.address(), 0, map_.bytes()));
-        now_ = {orders_.address(), map_.address(), 0, 0, offsetof(DoorOrders, refused), 0};
+        : units_(static_cast<uint32_t>(test.shape.ctas() / test.cluster())),
+          words_(kWordsAt + kWords * sizeof(uint32_t)) {
+        clear();
     }
-    const DoorLaunch& begin() {
-        now_.first_run = ++now_.run;
-        now_.mark = now_.mark % 255 + 1;
-        return now_;
-    }
-    const DoorLaunch& resume() {
-        ++now_.run;
-        return now_;
-    }
-    CUdeviceptr address() const { return orders_.address(); }  // of the word that stops
+    const DoorLaunch& begin() { return run_from(0); }
+    const DoorLaunch& resume() { return run_from(done_); }
+    const DoorLaunch& none_left() { return run_from(units_); }  // all CTAs leave at once
+    CUdeviceptr address() const { return words_.address(); }    // of the word that stops
     uint32_t run() const { return now_.run; }
     void stop(CUstream stream) { MUST(cuStreamWriteValue32(stream, address(), now_.run, 0)); }
-    uint32_t refused() {  // CTAs, since the last call
-        uint32_t count = 0;
-        MUST(cuMemcpyDtoH(&count, orders_.address() + now_.counter, sizeof count));
-        return count - std::exchange(before_, count);
+    uint32_t left() {  // units that the last run left; known when it is over
+        uint32_t word = 0;
+        MUST(cuMemcpyDtoH(&word, now_.frontier, sizeof word));
+        const bool stopped = word & smt::kFinalFrontier;
+        done_ = stopped ? std::clamp(word & ~smt::kFinalFrontier, now_.from, units_) : units_;
+        return units_ - done_;
     }
+    uint32_t units() const { return units_; }
 
 private:
-    Buffer orders_, map_;
+    static constexpr size_t kWords = 1 << 14, kWordsAt = 128;
+    void clear() { MUST(cuMemsetD8(words_.address(), 0, words_.bytes())); }
+    // Clearing waits for what is on the GPU, so it is rare.
+    const DoorLaunch& run_from(uint32_t from) {
+        const uint32_t run = now_.run + 1;
+        if (run % kWords == 0) {
+            MUST(cuCtxSynchronize());
+            MUST(cuMemsetD8(words_.address() + kWordsAt, 0, kWords * sizeof(uint32_t)));
+        }
+        uint32_t shift = 3;
+        while (shift < 8 && units_ >> shift > 1 << 13) ++shift;
+        now_ = {address(), address() + kWordsAt + run % kWords * sizeof(uint32_t), run, from, units_, shift};
+        return now_;
+    }
+
+    const uint32_t units_;
+    Buffer words_;
     DoorLaunch now_{};
-    uint32_t before_ = 0;
+    uint32_t done_ = 0;
 };
 
 inline void wait_for(double seconds) {

@@ -8,7 +8,6 @@ namespace {
 
 struct Stops {
     int launches = 0, stopped = 0, partly = 0, runs = 0, wrong = 0;
-    uint32_t refused = 0;
 };
 
 // One launch to its end, with stops at random times.
@@ -26,11 +25,10 @@ void run_with_stops(Bench& bench, Control& control, const Streams& streams, doub
         MUST(cuStreamSynchronize(streams.work));
         MUST(cuStreamSynchronize(streams.stop));
         ++sum.runs;
-        const uint32_t refused = control.refused();
-        sum.stopped += refused != 0;
-        sum.partly += refused != 0 && refused < test.shape.ctas();
-        sum.refused += refused;
-        if (refused == 0) return;
+        const uint32_t left = control.left();
+        sum.stopped += left != 0;
+        sum.partly += left != 0 && left < control.units();
+        if (left == 0) return;
         if (run > 100) {
             ++sum.wrong;
             return;
@@ -58,6 +56,7 @@ const std::vector<Case>& cases() {
         {"large_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 988 * 4},
         {"largest_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 1018 * 4},
         {"odd_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 13},
+        {"looks_back", {{20000, 1, 1}, {128, 1, 1}}, 1000},
         {"early_return", {{20000, 1, 1}, {129, 1, 1}}, 1000},
         {"calling", {{20000, 1, 1}, {128, 1, 1}}, 200},
         {"clustered", {{20000, 1, 1}, {256, 1, 1}}, 1000},
@@ -120,9 +119,8 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
         times[1].push_back(time_of(after, streams.work, &none));
         times[2].push_back(time_of(after, streams.work, &control.begin()));
     }
-    const uint32_t late = control.refused();
-    const double resume_of_nothing = time_of(after, streams.work, &control.resume());
-    (void)control.refused();
+    const uint32_t late = control.left();
+    const double resume_of_nothing = time_of(after, streams.work, &control.none_left());
 
     Stops stops;
     for (int i = 0; i < 12; ++i) {

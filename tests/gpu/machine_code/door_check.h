@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "door_driver.h"
-#include "rewriter/machine_code/door.h"
+#include "rewriter/device/door.h"
 #include "rewriter/machine_code/patch.h"
 
 extern std::FILE* rows;

@@ -185,6 +185,34 @@ __global__ void answer(Words* words, int count) {
     }
 }
 
+// Each CTA waits for the one before it, as in a scan with decoupled look-back. The last one clears up.
+__device__ volatile float carries[1 << 16];
+__device__ volatile int carried[1 << 16];
+__device__ unsigned finished;
+__global__ void looks_back(float* out, const float* in, int n, int iterations) {
+    const size_t i = PLACE;
+    float v = in[i % n];
+    for (int k = 0; k < iterations; ++k) v = v * 0.999f + 0.5f;
+    __shared__ float before;
+    if (threadIdx.x == 0) {
+        while (blockIdx.x && carried[blockIdx.x - 1] == 0) {
+        }
+        __threadfence();
+        before = blockIdx.x ? carries[blockIdx.x - 1] : 0;
+        carries[blockIdx.x] = before * 0.5f + v;
+        __threadfence();
+        carried[blockIdx.x] = 1;
+    }
+    __syncthreads();
+    if (i < n) out[i] = out[i] * 0.5f + v + before;
+    __shared__ bool last;
+    if (threadIdx.x == 0) last = atomicAdd(&finished, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!last) return;
+    for (unsigned k = threadIdx.x; k < gridDim.x; k += blockDim.x) carried[k] = 0;
+    if (threadIdx.x == 0) finished = 0;
+}
+
 #if !defined(NO_CLUSTERS)
 // Each CTA reads its neighbour's shared memory.
 __global__ void __cluster_dims__(2, 1, 1) clustered(float* out, const float* in, int n, int iterations) {

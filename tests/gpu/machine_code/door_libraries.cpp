@@ -44,7 +44,7 @@ void look_at_entries(CUmodule module, const Patched& patched, Sums& sums) {
         size_t offset = 0, size = 0;
         const CUresult status = cuFuncGetParamInfo(function, entry.parameters - 1, &offset, &size);
         sums.parameter_wrong +=
-            status != CUDA_SUCCESS || offset != entry.door_offset || size != sizeof(DoorLaunch);
+            status != CUDA_SUCCESS || offset != entry.door_offset || size != sizeof(smt::DoorLaunch);
         int registers = 0;
         cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
         sums.registers_wrong += registers != static_cast<int>(entry.registers);

@@ -7,7 +7,7 @@ namespace {
 
 using Nanoseconds = int64_t;
 
-struct Span {  // of a CTA, by the GPU's clock; both 0: it was refused
+struct Span {  // of a CTA, by the GPU's clock; both 0: it left
     Nanoseconds begin, end;
 };
 
@@ -105,14 +105,14 @@ private:
 
 // In microseconds, of each stop.
 struct StopTimes {
-    std::vector<double> whole, longest, beyond, after_last, late, refused, doubt;
+    std::vector<double> whole, longest, beyond, after_last, late, left, doubt;
     int ended_before = 0;
 };
 
 // `order` and `end`: of the launch, by the host's clock.
 void take_stop(Timed& timed, const SameClock& clock, Nanoseconds order, Nanoseconds end, StopTimes& times) {
-    const uint32_t refused = timed.control().refused();
-    if (refused == 0) {
+    const uint32_t left = timed.control().left();
+    if (left == 0) {
         ++times.ended_before;
         return;
     }
@@ -135,7 +135,7 @@ void take_stop(Timed& timed, const SameClock& clock, Nanoseconds order, Nanoseco
     times.beyond.push_back(us(end - order - longest));
     times.after_last.push_back(us(end - last));
     times.late.push_back(static_cast<double>(late));
-    times.refused.push_back(refused);
+    times.left.push_back(left);
     times.doubt.push_back(us(clock.shortest()) / 2);
 }
 
@@ -208,10 +208,10 @@ void check_stops(CUmodule plain, CUmodule patched, const Streams& streams, const
     }
     row(R"({"part":"stop","by":"%s","ctas":%zu,"iterations":%d,"ms":%.3f,"stops":%d,"ended_before":%d,)"
         R"("of_each":"min, median, p99, max","us":%s,"us_longest_in_flight":%s,)"
-        R"("us_beyond_longest":%s,"us_after_last":%s,"admitted_late":%s,"refused":%s,"us_in_doubt":%s})",
+        R"("us_beyond_longest":%s,"us_after_last":%s,"admitted_late":%s,"left":%s,"us_in_doubt":%s})",
         test.by_copy ? "copy" : "value", test.ctas, test.iterations, all * 1e3, test.stops,
         times.ended_before, spread(times.whole).c_str(), spread(times.longest).c_str(),
         spread(times.beyond).c_str(), spread(times.after_last).c_str(), spread(times.late).c_str(),
-        spread(times.refused).c_str(), spread(times.doubt).c_str());
+        spread(times.left).c_str(), spread(times.doubt).c_str());
     MUST(cuMemFreeHost(stopped));
 }

@@ -62,7 +62,7 @@ bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request
     constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     KernelUse kernel(call.session.code(), request.function);
     int now = 0;
-    return kernel && kernel->managed.function && request.attribute == kAttribute &&
+    return kernel && kernel->managed.persistent() && request.attribute == kAttribute &&
            call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS &&
            request.value < now;
 }
@@ -83,6 +83,7 @@ CUresult handle_get_function(Call& call) {
     info.name_bytes = static_cast<uint32_t>(kernel->name.size() + 1);
     info.flags = kernel->system_atomics ? protocol::kFunctionSystemAtomics : 0;
     fill_attributes(call, kernel->function, info);
+    if (kernel->door.present) info.attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] = kernel->registers;
     call.out.scalar(info);
     call.out.bytes(kernel->parameters.data(), kernel->parameters.size() * sizeof(protocol::ParameterInfo));
     call.out.bytes(kernel->name.c_str(), info.name_bytes);
@@ -123,7 +124,7 @@ CUresult handle_function_attribute(Call& call) {
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     int before = 0;
-    const CUfunction managed = kernel->managed.function;
+    const CUfunction managed = kernel->managed.persistent() ? kernel->managed.function : nullptr;
     if (status != CUDA_SUCCESS || !managed) return status;
     // Some programs set the attribute before each launch.
     if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS &&

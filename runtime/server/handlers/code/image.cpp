@@ -89,7 +89,8 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     }
     if (status == CUDA_SUCCESS) {
         *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity,
-                                          std::move(managed), std::move(form), std::move(charge));
+                                          std::move(managed), std::move(form), std::move(opened.doors),
+                                          std::move(charge));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;

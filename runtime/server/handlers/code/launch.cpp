@@ -1,5 +1,5 @@
 // Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints, the
-// stream captures, or launch times are enabled.
+// stream captures, the launch has attributes, its tenant is preemptible, or launch times are enabled.
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +9,7 @@
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_entry.h"
+#include "runtime/server/handlers/code/launch_parameters.h"
 #include "runtime/server/handlers/code/measured_launch.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
@@ -36,23 +37,28 @@ bool read(Call& call, Request& request) {
     return call.in.good();
 }
 
+// The launch's attributes as the driver takes them.
+CUresult driver_attributes(Call& call, const Request& request, std::vector<CUlaunchAttribute>* attributes) {
+    const uint32_t count = request.launch.attribute_count;
+    SMT_TRY(check_launch_attributes(request.attributes, count));
+    attributes->assign(request.attributes, request.attributes + count);
+    for (CUlaunchAttribute& each : *attributes) {
+        if (each.id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            each.value.priority = call.session.streams().driver_priority(each.value.priority);
+    }
+    if (request.launch.flags & protocol::kLaunchCooperative) {
+        CUlaunchAttribute& cooperative = attributes->emplace_back();
+        cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        cooperative.value.cooperative = 1;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream,
                          void** each, void** whole) {
     const protocol::Launch& launch = request.launch;
-    CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
-    uint32_t count = launch.attribute_count;
-    SMT_TRY(check_launch_attributes(request.attributes, count));
-    std::copy_n(request.attributes, count, attributes);
-    for (uint32_t i = 0; i < count; ++i) {
-        int& priority = attributes[i].value.priority;
-        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-            priority = call.session.streams().driver_priority(priority);
-    }
-    if (launch.flags & protocol::kLaunchCooperative) {
-        attributes[count] = {};
-        attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attributes[count++].value.cooperative = 1;
-    }
+    std::vector<CUlaunchAttribute> attributes;
+    SMT_TRY(driver_attributes(call, request, &attributes));
     CUlaunchConfig config{};
     config.gridDimX = launch.grid[0];
     config.gridDimY = launch.grid[1];
@@ -62,8 +68,8 @@ CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& 
     config.blockDimZ = launch.block[2];
     config.sharedMemBytes = launch.shared_bytes;
     config.hStream = stream;
-    config.attrs = attributes;
-    config.numAttrs = count;
+    config.attrs = attributes.data();
+    config.numAttrs = static_cast<unsigned>(attributes.size());
     return call.driver.cuLaunchKernelEx(&config, kernel.function, each, whole);
 }
 
@@ -78,14 +84,6 @@ CUresult launch_with(Call& call, const LoadedKernel& kernel, const Request& requ
                                       stream, each, whole);
 }
 
-std::vector<void*> one_by_one(const LoadedKernel& kernel, const Request& request) {
-    std::vector<void*> each;
-    each.reserve(kernel.parameters.size());
-    for (const protocol::ParameterInfo& parameter : kernel.parameters)
-        each.push_back(request.parameters + parameter.offset);
-    return each;
-}
-
 bool cooperative(const Request& request) {
     if (request.launch.flags & protocol::kLaunchCooperative) return true;
     for (uint32_t i = 0; i < request.launch.attribute_count; ++i) {
@@ -98,17 +96,17 @@ bool cooperative(const Request& request) {
 // The driver documents the parameter buffer only for kernels that are not cooperative.
 CUresult launch_now(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (cooperative(request)) [[unlikely]]
-        return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
-    size_t bytes = kernel.parameter_bytes;
-    void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, request.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     CU_LAUNCH_PARAM_END};
-    return launch_with(call, kernel, request, stream, nullptr, bytes ? whole : nullptr);
+        return launch_with(call, kernel, request, stream, ParameterList(kernel, request.parameters).data(),
+                           nullptr);
+    return launch_with(call, kernel, request, stream, nullptr,
+                       ParameterBuffer(kernel, request.parameters).data());
 }
 
 // A graph stores the parameters one by one, so they are passed in that form.
 CUresult launch_into_graph(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (kernel.prints) call.session.code().graphs_print().store(true);
-    CUresult status = launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
+    CUresult status =
+        launch_with(call, kernel, request, stream, ParameterList(kernel, request.parameters).data(), nullptr);
     if (status == CUDA_SUCCESS) note_into_graph(call, kernel, request.launch);
     return status;
 }
@@ -151,18 +149,32 @@ bool worth_managing(Call& call, const protocol::Launch& launch) {
            call.session.server().dispatcher().maps();
 }
 
-CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
+// Whether the launch of a kernel with a door is one to stop. Otherwise it needs no bookkeeping.
+bool stops_at_door(Call& call, const Request& request) {
+    if (!call.session.dispatched().preemptible.load(std::memory_order_relaxed)) return false;
+    return !cooperative(request) && proper(request.launch);
+}
+
+CUresult launch_work(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream,
+                     std::vector<CUlaunchAttribute> attributes) {
     const protocol::Launch& launch = request.launch;
     dispatch::ManagedStream* managed = nullptr;
     SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
     work.function = &kernel.managed;
+    work.unit = kernel.managed.cluster;
+    for (const CUlaunchAttribute& each : attributes) {
+        const auto& size = each.value.clusterDim;
+        if (each.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) work.unit = size.x * size.y * size.z;
+    }
+    work.attributes = std::move(attributes);
     work.entry = launch_entry(call, kernel, launch, request.treatment);
     std::copy_n(launch.grid, 3, work.grid);
     std::copy_n(launch.block, 3, work.block);
     work.shared_bytes = launch.shared_bytes;
     work.total = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-    work.parameters.reserve(kernel.managed.launch_offset + sizeof(smt::Launch));
+    work.parameters.reserve(kernel.managed.launch_offset +
+                            std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
     CUresult status = managed->launch(std::move(work));
@@ -170,6 +182,16 @@ CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& r
     if (!call.session.device().properties().keeps_sessions_apart) call.session.journal().write(entry);
     call.session.count_launch();
     return CUDA_SUCCESS;
+}
+
+CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
+    return launch_work(call, kernel, request, stream, {});
+}
+
+CUresult launch_at_door(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
+    std::vector<CUlaunchAttribute> attributes;
+    SMT_TRY(driver_attributes(call, request, &attributes));
+    return launch_work(call, kernel, request, stream, std::move(attributes));
 }
 
 // Notes the launch with the dispatcher, because a less urgent tenant waits for its end.
@@ -246,7 +268,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
 // With counters enabled the kernel runs in its original form.
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
-    const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&
+    const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.persistent() &&
                          exception(kernel, request) == Exception::kCount &&
                          worth_managing(call, request.launch);
     const Measuring::Launch about =
@@ -275,7 +297,11 @@ CUresult handle_launch(Call& call) {
     request.treatment = kernel->treatment;
     if (call.session.server().measuring() && !captures) [[unlikely]]
         return launch_measured(call, *kernel, request, *target);
-    if (kernel->managed.function && !captures) {
+    if (kernel->managed.has_door() && !captures && stops_at_door(call, request)) {
+        CUresult status = launch_at_door(call, *kernel, request, *target);
+        if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+    }
+    if (kernel->managed.persistent() && !captures) {
         Exception why = exception(*kernel, request);
         if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;
         if (why == Exception::kCount) {

@@ -34,7 +34,7 @@ Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const 
     about.known = kernel.managed.known;
     about.shape = {{launch.block[0], launch.block[1], launch.block[2]},
                    uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]};
-    about.managed = kernel.managed.function && suits(kernel.managed.reuse, launch.block[0]);
+    about.managed = kernel.managed.persistent() && suits(kernel.managed.reuse, launch.block[0]);
     about.resources.registers = about.managed ? kernel.managed.registers : kernel.registers;
     about.resources.local_bytes = kernel.local_bytes;
     about.resources.static_shared_bytes = about.managed ? kernel.managed.static_shared : kernel.static_shared;

@@ -27,6 +27,7 @@ jit::OpenOrder asked_of(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
     asked.most_ptx_bytes = settings.ptx_bytes;
     asked.prints = !simulated;
+    asked.doors = settings.doors;
     return asked;
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_entry.h"
+#include "runtime/server/handlers/code/launch_parameters.h"
 #include "runtime/server/handlers/graph/graph_place.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/session.h"
@@ -98,9 +99,7 @@ CUresult handle_graph_kernel_node(Call& call) {
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
 
-    std::vector<void*> each;
-    for (const protocol::ParameterInfo& parameter : kernel->parameters)
-        each.push_back(parameters + parameter.offset);
+    ParameterList each(*kernel, parameters);
     if (kernel->prints) call.session.code().graphs_print().store(true);
     CUresult status = apply(call.driver, place, describe(*kernel, launch, each.data()));
     if (status == CUDA_SUCCESS) status = apply_attributes(call.driver, place, launch, attributes);

@@ -1,0 +1,39 @@
+// What the host and the prologue of every patched kernel share.
+//
+// A launch with the door runs units in the order of their index: clusters if it is launched in clusters, else
+// CTAs. The frontier is one word of a run of the launch. Units below it are admitted, and once a run is
+// stopped none beyond it is. So what has run after a stop is exactly the units below the frontier, and a unit
+// that waits for an earlier one does not wait in vain.
+//
+//   unit < from or unit >= to                it leaves at once
+//   unit < frontier                          it is admitted
+//   the frontier is final                    it leaves
+//   stopped >= run                           it makes the frontier final, and is judged by that
+//   else                                     it moves the frontier beyond itself, unless it was final
+//
+// Each time a launch is given to the driver, first or as a resume, it is a run with a new number and a new
+// frontier. Run numbers of one stop word only grow. The host stops what is in flight by writing the last
+// number that it gave out, at any time. A stop that arrives late, when its runs are over, does no harm.
+//
+// The index of a unit is x + count.x * (y + count.y * z).
+#pragma once
+
+#include <cstdint>
+
+namespace smt {
+
+// The last parameter of a patched kernel, behind the others at a multiple of 16.
+struct DoorLaunch {
+    uint64_t stopped;   // address of a word: the last run that is stopped. 0: the launch is not to be stopped,
+                        // and the rest is not read
+    uint64_t frontier;  // address of a word that is 0 when the run begins
+    uint32_t run;       // from 1
+    uint32_t from, to;  // units that the run is for
+    uint32_t shift;     // the frontier moves to multiples of 2^shift units: fewer writes to the word
+};
+static_assert(sizeof(DoorLaunch) == 32);
+
+constexpr uint32_t kFinalFrontier = 1u << 31;  // in the word, beside the unit
+constexpr uint64_t kMostDoorUnits = 1u << 30;
+
+}  // namespace smt

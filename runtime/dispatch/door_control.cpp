@@ -1,0 +1,71 @@
+#include "runtime/dispatch/door_control.h"
+
+#include <algorithm>
+
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::dispatch {
+
+DoorMemory::~DoorMemory() {
+    for (const CUdeviceptr memory : free_) driver_.cuMemFree_v2(memory);
+}
+
+CUresult DoorMemory::take(CUdeviceptr* memory) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!free_.empty()) {
+            *memory = free_.back();
+            free_.pop_back();
+            return CUDA_SUCCESS;
+        }
+    }
+    return driver_.cuMemAlloc_v2(memory, kBytes);
+}
+
+void DoorMemory::give(CUdeviceptr memory) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(memory);
+}
+
+DoorControl::~DoorControl() {
+    if (base_) memory_.give(base_);
+}
+
+// Run numbers begin again on an idle stream only, and when no stop of earlier runs can arrive any more.
+CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle) {
+    constexpr uint64_t kHalf = DoorMemory::kFrontiers / 2;
+    static_assert(kHalf > kMostDoorRuns);
+    const bool fresh = !base_;
+    if (fresh) SMT_TRY(memory_.take(&base_));
+    if (fresh || (idle && run_ >= kMostRuns)) {
+        SMT_TRY(driver_.cuStreamSynchronize(control));
+        SMT_TRY(driver_.cuMemsetD8Async(base_, 0, DoorMemory::kBytes, stream));
+        run_ = 0;
+        cleared_ = next_ / kHalf * kHalf + kHalf;
+    }
+    if (next_ < cleared_) return CUDA_SUCCESS;
+    SMT_TRY(driver_.cuMemsetD8Async(frontier(next_), 0, kHalf * sizeof(uint32_t), stream));
+    cleared_ = next_ + kHalf;
+    return CUDA_SUCCESS;
+}
+
+smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number) {
+    *number = next_++;
+    return {base_, frontier(*number), ++run_, from, to, shift};
+}
+
+CUresult DoorControl::stop(CUstream control) {
+    return driver_.cuStreamWriteValue32_v2(control, base_, run_, 0);
+}
+
+CUresult DoorControl::report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned) {
+    const uint64_t count = std::min<uint64_t>(last - first + 1, kMostDoorRuns);
+    const uint64_t before_end = std::min(count, DoorMemory::kFrontiers - first % DoorMemory::kFrontiers);
+    SMT_TRY(
+        driver_.cuMemcpyDtoHAsync_v2(pinned->data(), frontier(first), before_end * sizeof(uint32_t), stream));
+    if (before_end == count) return CUDA_SUCCESS;
+    return driver_.cuMemcpyDtoHAsync_v2(pinned->data() + before_end, frontier(first + before_end),
+                                        (count - before_end) * sizeof(uint32_t), stream);
+}
+
+}  // namespace smt::runtime::dispatch

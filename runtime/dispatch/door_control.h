@@ -1,0 +1,82 @@
+// What the door of a stream's launches goes by (rewriter/device/door.h): a stop word, a frontier for each
+// run, and the writes that stop what is in flight.
+//
+// Runs take frontiers one behind the other, from a ring that is cleared half by half, long after the runs
+// that used it.
+//
+// Not thread-safe: the caller serializes.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "rewriter/device/door.h"
+
+namespace smt::runtime::dispatch {
+
+// Device memory for the words. Any thread. What is given back is kept for the next stream, as in
+// ControlMemory.
+class DoorMemory {
+public:
+    static constexpr uint64_t kFrontiers = 1u << 14;
+    static constexpr uint64_t kFrontiersAt = 128;  // behind the stop word, which has a cache line
+    static constexpr uint64_t kBytes = kFrontiersAt + kFrontiers * sizeof(uint32_t);
+
+    explicit DoorMemory(const DriverApi& driver) : driver_(driver) {}
+    ~DoorMemory();  // precondition: no stream is left
+    DoorMemory(const DoorMemory&) = delete;
+    DoorMemory& operator=(const DoorMemory&) = delete;
+
+    const DriverApi& driver() const { return driver_; }
+    CUresult take(CUdeviceptr* memory);  // contents are those of the last user
+    void give(CUdeviceptr memory);
+
+private:
+    const DriverApi& driver_;
+    std::mutex mutex_;
+    std::vector<CUdeviceptr> free_;
+};
+
+// Where frontiers are reported, in pinned memory.
+inline constexpr uint32_t kMostDoorRuns = 64;  // in flight
+using Frontiers = std::array<uint32_t, kMostDoorRuns>;
+
+class DoorControl {
+public:
+    explicit DoorControl(DoorMemory& memory) : memory_(memory), driver_(memory.driver()) {}
+    ~DoorControl();  // precondition: no run is under way
+    DoorControl(const DoorControl&) = delete;
+    DoorControl& operator=(const DoorControl&) = delete;
+
+    // Before a run is launched on `stream`: words are cleared in its order where that is due. At most
+    // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits.
+    CUresult prepare(CUstream stream, CUstream control, bool idle);
+    // The parameter of the next run, for units [from, to). `number`: of the run, counted from the stream's
+    // begin.
+    smt::DoorLaunch next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number);
+    // Stops all runs so far. Does not wait.
+    CUresult stop(CUstream control);
+    // Enqueues a copy of the frontiers of runs [first, last] to pinned memory. Does not wait.
+    CUresult report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned);
+
+private:
+    static constexpr uint32_t kMostRuns = 1u << 30;
+
+    CUdeviceptr frontier(uint64_t number) const {
+        return base_ + DoorMemory::kFrontiersAt + number % DoorMemory::kFrontiers * sizeof(uint32_t);
+    }
+
+    DoorMemory& memory_;
+    const DriverApi& driver_;
+    CUdeviceptr base_ = 0;  // 0: none yet
+    uint64_t next_ = 0;     // number of the next run
+    uint64_t cleared_ = 0;  // frontiers of runs below are 0, or used
+    uint32_t run_ = 0;      // DoorLaunch::run of the last one
+};
+
+}  // namespace smt::runtime::dispatch
