@@ -166,7 +166,7 @@ check_changes() {
 # minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
 # sanitizers.
 run_tests() {
-    local preset failed=()
+    local preset failed=() compiler=()
     prepare
     if [[ ${1:-} == --all ]]; then
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
@@ -181,7 +181,8 @@ run_tests() {
             -DSMT_UNITY=ON
         check_changes
         test_preset ci
-        build_preset asan sanitized -DSMT_UNITY=ON
+        command -v clang++-22 >/dev/null || compiler=(-DCMAKE_CXX_COMPILER=c++)
+        build_preset ci-sanitized sanitized "${compiler[@]}"
         test_preset ci-sanitized
     fi
     (( ${#failed[@]} == 0 )) || fail "failed: ${failed[*]}"

@@ -74,7 +74,7 @@ constinit uint64_t table_count = 0;
 constinit uint64_t bytes_since_look = 0;
 constinit uint64_t spans_since_look = 0;
 
-uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 // false: some of it is neither exchangeable nor the arena's.
 bool look_at(uint64_t from, uint64_t to, SpanPieces& pieces) {
@@ -87,7 +87,7 @@ bool look_at(uint64_t from, uint64_t to, SpanPieces& pieces) {
         if (mapping.from > covered || mapping.main_stack) return false;
         uint64_t arena = arena_behind(mapping);
         if (!arena && !mapping.own_and_writable()) return false;
-        uint64_t end = least(mapping.to, to);
+        uint64_t end = smaller(mapping.to, to);
         if (!pieces.add(end - covered, arena ? arena + (covered - mapping.from) : 0)) return false;
         covered = end;
     }

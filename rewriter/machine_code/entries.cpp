@@ -29,7 +29,7 @@ struct Parts {
 
 class Finder {
 public:
-    explicit Finder(const ElfEditor& cubin) : cubin_(cubin), file_(cubin.file()) {}
+    explicit Finder(const ElfEditor& cubin) : file_(cubin.file()) {}
 
     std::variant<CubinEntries, Problem> find() {
         for (uint32_t i = 1; i < file_.sections().size(); ++i)
@@ -163,7 +163,6 @@ private:
 
     static constexpr uint64_t kFirstBytes = 16;
 
-    const ElfEditor& cubin_;
     const ElfFile& file_;
     CubinEntries result_;
     std::unordered_map<uint32_t, Parts> parts_;

@@ -16,12 +16,12 @@ using image::ElfFile;
 using Operation = Instruction::Operation;
 using ConstantForm = Instruction::ConstantForm;
 
-constexpr std::string_view kCode = ".text.door", kInfo = ".nv.info.door", kAllInfo = ".nv.info";
+constexpr std::string_view kDoorCode = ".text.door", kInfo = ".nv.info.door", kAllInfo = ".nv.info";
 
-struct SymbolCount {
+struct DoorSymbolCount {
     uint32_t symbol, count;
 };
-struct Bank {
+struct DoorBank {
     uint32_t symbol;
     uint16_t at, bytes;
 };
@@ -99,7 +99,7 @@ std::optional<Problem> take_attributes(const std::vector<Attribute>& attributes,
         return offsets;
     };
     for (const Attribute& each : attributes) {
-        Bank bank;
+        DoorBank bank;
         if (!is_known(each.kind))
             return Problem{fmt::format("the assembled prologue has attribute {:#x}", each.kind)};
         if (each.kind == kExitOffsets) prologue.exits = moved(each.words());
@@ -126,7 +126,7 @@ std::variant<Prologue, Problem> cut_prologue(std::string_view cubin) {
     auto read = ElfFile::read(cubin);
     if (auto* problem = std::get_if<Problem>(&read)) return *problem;
     const auto& file = std::get<ElfFile>(read);
-    const Elf64_Shdr* code = file.find(kCode);
+    const Elf64_Shdr* code = file.find(kDoorCode);
     if (!code) return Problem{"the assembled prologue has no code"};
     for (const Elf64_Shdr& section : file.sections()) {
         const bool relocations = section.sh_type == SHT_REL || section.sh_type == SHT_RELA;
@@ -140,7 +140,7 @@ std::variant<Prologue, Problem> cut_prologue(std::string_view cubin) {
     for (const auto* each : {&own, &all})
         if (auto* problem = std::get_if<Problem>(each)) return *problem;
     if (auto problem = take_attributes(std::get<0>(own), prologue)) return *problem;
-    SymbolCount registers;
+    DoorSymbolCount registers;
     const Attribute* count = find(std::get<0>(all), kRegisterCount);
     if (!count || !image::read_at(count->bytes, 0, &registers))
         return Problem{"the assembled prologue's registers are unknown"};

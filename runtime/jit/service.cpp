@@ -45,7 +45,7 @@ std::string title(const char* origin, const Order& order) {
 }
 
 // Worth another try: it says nothing of the source.
-Result failed(std::string reason) {
+Result failed_for_now(std::string reason) {
     Result result;
     result.reason = std::move(reason);
     return result;
@@ -173,11 +173,11 @@ void Service::enqueue(TenantId tenant, JobPointer job) {
     if (!queue_.add(tenant, job)) {
         say_(fmt::format("{}: not compiled, too many of this tenant's compiles wait",
                          title(job->origin, job->order)));
-        return finish(job, failed("too many of this tenant's compiles wait"));
+        return finish(job, failed_for_now("too many of this tenant's compiles wait"));
     }
     if (idle_ < queue_.size() && threads_.size() < settings_.workers && !start_thread()) {
         queue_.drop(job);
-        return finish(job, failed("there is no thread for the compile worker"));
+        return finish(job, failed_for_now("there is no thread for the compile worker"));
     }
     work_.notify_one();
 }
@@ -217,7 +217,7 @@ void Service::forget(TenantId tenant) {
     std::lock_guard lock(mutex_);
     announced_.erase(tenant);
     for (const QueuedPointer& each : queue_.leave(tenant))
-        finish(std::static_pointer_cast<Job>(each), failed("the program that asked for it is gone"));
+        finish(std::static_pointer_cast<Job>(each), failed_for_now("the program that asked for it is gone"));
 }
 
 ResultPointer Service::from_index(const std::string& identity) {
@@ -275,7 +275,7 @@ void Service::run() {
         try {
             result = result_of(*job, compiler, from_cache);
         } catch (const std::exception& error) {
-            result = failed(error.what());
+            result = failed_for_now(error.what());
         }
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
         report(*job, result, from_cache, took);  // before it is loaded
@@ -292,7 +292,7 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
     std::string problem;
     const bool compiles = job.order.language == Language::kCuda;  // PTX needs no NVRTC
     const std::string nvrtc = compiles ? compiler.nvrtc(problem) : "";
-    if (!problem.empty()) return failed(problem);
+    if (!problem.empty()) return failed_for_now(problem);
     const std::string key = key_of(job, nvrtc);
     if (std::optional<std::string> bytes = cache_.load(key)) {
         if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;

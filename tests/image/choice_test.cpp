@@ -10,7 +10,7 @@ namespace smt::image {
 namespace {
 
 // Entries from words like "sm_90a compute_80", and back.
-std::vector<Entry> entries_of(const std::string& words) {
+std::vector<Entry> entries_named(const std::string& words) {
     std::vector<Entry> entries;
     std::istringstream in(words);
     for (std::string word; in >> word;) {
@@ -26,7 +26,7 @@ std::vector<Entry> entries_of(const std::string& words) {
 }
 
 std::string chosen(const std::string& words, const Device& device) {
-    const std::vector<Entry> entries = entries_of(words);
+    const std::vector<Entry> entries = entries_named(words);
     const Entry* entry = choose(entries, device);
     return entry ? target_of(*entry) : "none";
 }

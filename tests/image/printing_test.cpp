@@ -10,7 +10,7 @@ namespace {
 
 constexpr Device kDevice{90};
 
-const std::string kText = R"(.version 8.0
+const std::string kPrintingText = R"(.version 8.0
 .target sm_80
 .address_size 64
 .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
@@ -29,7 +29,7 @@ const std::string kText = R"(.version 8.0
 using Names = std::set<std::string, std::less<>>;
 
 TEST_CASE("PTX: kernels that reach vprintf, by name or through a pointer", "[printing]") {
-    const Printing printing = printing_kernels(kText, kDevice);
+    const Printing printing = printing_kernels(kPrintingText, kDevice);
     CHECK_FALSE(printing.all);
     CHECK(printing.kernels == Names{"says", "says_by_alias", "says_by_pointer"});
     CHECK(printing.may("says"));
@@ -37,8 +37,9 @@ TEST_CASE("PTX: kernels that reach vprintf, by name or through a pointer", "[pri
 }
 
 TEST_CASE("a fatbin prints as the entry that the device runs", "[printing]") {
-    CHECK(printing_kernels(fatbin({{1, 80, 0, kText}}), kDevice).kernels.size() == 3);
-    CHECK(printing_kernels(fatbin({{1, 80, 0, kText}, {1, 90, 0, ".version 8.0\n.target sm_90\n"}}), kDevice)
+    CHECK(printing_kernels(fatbin({{1, 80, 0, kPrintingText}}), kDevice).kernels.size() == 3);
+    CHECK(printing_kernels(fatbin({{1, 80, 0, kPrintingText}, {1, 90, 0, ".version 8.0\n.target sm_90\n"}}),
+                           kDevice)
               .kernels.empty());
 }
 
@@ -47,7 +48,7 @@ TEST_CASE("what cannot be read counts as printing, and the reason is told", "[pr
     const Printing text = printing_kernels("no PTX, and vprintf is in it", kDevice);
     CHECK(text.all);
     CHECK_FALSE(text.why.empty());
-    CHECK(printing_kernels(fatbin({{1, 100, 0, kText}}), kDevice).all);  // nothing for the device
+    CHECK(printing_kernels(fatbin({{1, 100, 0, kPrintingText}}), kDevice).all);  // nothing for the device
     CHECK(printing_kernels(fatbin({{2, 90, 0,
                                     "\x7f"
                                     "ELF"}}),

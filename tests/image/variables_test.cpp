@@ -8,7 +8,7 @@
 namespace smt::image {
 namespace {
 
-constexpr char kText[] = R"(
+constexpr char kVariablesText[] = R"(
 .version 8.0
 .target sm_90   // .global .b8 comment[4096];
 .address_size 64
@@ -30,7 +30,7 @@ constexpr char kText[] = R"(
 )";
 
 TEST_CASE("global variables of PTX are summed up, without what stands in bodies", "[variables]") {
-    CHECK(variable_bytes_of_ptx(kText) == 4 + 512 + 160 + 100);
+    CHECK(variable_bytes_of_ptx(kVariablesText) == 4 + 512 + 160 + 100);
     CHECK(variable_bytes_of_ptx("") == 0);
     CHECK(variable_bytes_of_ptx(".global .b64 a[0xffffffffffffffff];") == ~uint64_t{0});
     CHECK(variable_bytes_of_ptx(".global .b8 cut[") == 0);

@@ -14,7 +14,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr uint32_t kCubin = 0, kPtx = 1;  // CUjitInputType
+constexpr uint32_t kJitCubin = 0, kJitPtx = 1;  // CUjitInputType
 
 std::string module_with(const std::string& content, const std::string& version = "8.0",
                         const std::string& target = "sm_90") {
@@ -46,7 +46,7 @@ ResultPointer make(Service& service, Order order) {
 }
 
 ResultPointer assemble(Service& service, const std::string& text, std::vector<std::string> options = {}) {
-    return make(service, order_for(Language::kAssembly, {input(kPtx, text)}, std::move(options)));
+    return make(service, order_for(Language::kAssembly, {input(kJitPtx, text)}, std::move(options)));
 }
 
 uint32_t registers_in(const std::string& cubin) {
@@ -69,7 +69,7 @@ TEST_CASE("PTX becomes machine code in the worker, with the options, once") {
         CHECK(registers_in(plain->image) > 0);
         CHECK_THAT(assemble(service, text, {"--verbose"})->log, Contains("Used") && Contains("registers"));
         CHECK(assemble(service, text) == plain);
-        Order packed = order_for(Language::kAssembly, {input(kPtx, text)});
+        Order packed = order_for(Language::kAssembly, {input(kJitPtx, text)});
         packed.inputs[0].packed = 1;  // it is no LZ4
         CHECK_THAT(make(service, packed)->reason, Contains("LZ4"));
     }
@@ -101,15 +101,16 @@ TEST_CASE("inputs are linked in the worker") {
     const ResultPointer caller = assemble(service, kCaller, {"--compile-only"}),
                         callee = assemble(service, kCallee, {"--compile-only"});
     INFO(caller->reason << callee->reason);
-    const ResultPointer both = make(
-        service, order_for(Language::kLink, {input(kCubin, caller->image), input(kCubin, callee->image)}));
+    const ResultPointer both =
+        make(service,
+             order_for(Language::kLink, {input(kJitCubin, caller->image), input(kJitCubin, callee->image)}));
     INFO(both->reason);
     CHECK(smt::image::read(both->image).index() == 0);
     CHECK_FALSE(smt::image::is_relocatable(both->image));
-    const ResultPointer one = make(service, order_for(Language::kLink, {input(kCubin, caller->image)}));
+    const ResultPointer one = make(service, order_for(Language::kLink, {input(kJitCubin, caller->image)}));
     CHECK(one->trouble == Trouble::kInvalid);
     CHECK_THAT(one->reason, Contains("Undefined reference to 'twice'"));
-    CHECK(make(service, order_for(Language::kLink, {input(kCubin, "no cubin")}))->trouble ==
+    CHECK(make(service, order_for(Language::kLink, {input(kJitCubin, "no cubin")}))->trouble ==
           Trouble::kInvalid);
     CHECK(make(service, order_for(Language::kLink, {input(77, caller->image)}))->trouble ==
           Trouble::kInvalid);
@@ -118,6 +119,6 @@ TEST_CASE("inputs are linked in the worker") {
 TEST_CASE("without a linker that is said, for the driver to do it") {
     setenv("SMT_COMPILE", "nvjitlink=/nowhere/libnvJitLink.so.13", 1);
     Service service(toy_settings(), [](const std::string&) {});
-    CHECK(make(service, order_for(Language::kLink, {input(kCubin, "x")}))->trouble == Trouble::kMissing);
+    CHECK(make(service, order_for(Language::kLink, {input(kJitCubin, "x")}))->trouble == Trouble::kMissing);
     unsetenv("SMT_COMPILE");
 }

@@ -18,14 +18,14 @@ using Outcome = Opener::Outcome;
 
 namespace {
 
-constexpr TenantId kOne = 1;
+constexpr TenantId kAsking = 1;
 constexpr uint16_t kPtxKind = 1, kCubinKind = 2;
 const std::string kText =
     ".version 8.0\n.target sm_90a\n.address_size 64\n.global .b8 v[40];\n.visible .entry k() { ret; }\n";
 
 OpenOrder asked() { return {{90}, {90}, 1 << 20}; }
 
-Opener::Answer open(Opener& opener, const std::string& image, TenantId tenant = kOne) {
+Opener::Answer open(Opener& opener, const std::string& image, TenantId tenant = kAsking) {
     return opener.open(tenant, asked(), image);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("many threads open images at the same time, beside some that hang") {
     Opener opener(settings, ignore);
     std::vector<std::thread> hanging, others;
     std::atomic<int> right{0};
-    for (int i = 0; i < 3; ++i) hanging.emplace_back([&] { open(opener, "//toy hang", kOne); });
+    for (int i = 0; i < 3; ++i) hanging.emplace_back([&] { open(opener, "//toy hang", kAsking); });
     for (TenantId tenant = 2; tenant < 6; ++tenant)
         others.emplace_back([&, tenant] {
             for (int i = 0; i < 20; ++i)

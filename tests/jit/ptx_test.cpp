@@ -24,36 +24,36 @@ std::string module_for(int architecture, const std::string& body = "ret;") {
 }
 
 template <typename T>
-void put(std::string& bytes, T value) {
+void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 // An entry as nvcc writes it, not compressed. Kind 1: PTX, 2: machine code.
 std::string entry(uint16_t kind, uint32_t architecture, const std::string& payload) {
     std::string bytes;
-    put<uint16_t>(bytes, kind), put<uint16_t>(bytes, 0x101), put<uint32_t>(bytes, 64);
-    put<uint64_t>(bytes, payload.size()), put<uint64_t>(bytes, 0);
-    put<uint32_t>(bytes, 0), put<uint32_t>(bytes, architecture);
+    append<uint16_t>(bytes, kind), append<uint16_t>(bytes, 0x101), append<uint32_t>(bytes, 64);
+    append<uint64_t>(bytes, payload.size()), append<uint64_t>(bytes, 0);
+    append<uint32_t>(bytes, 0), append<uint32_t>(bytes, architecture);
     bytes.append(64 - bytes.size(), '\0');
     return bytes + payload;
 }
 
-std::string fatbin(const std::string& entries) {
+std::string image_of(const std::string& entries) {
     std::string bytes;
-    put<uint32_t>(bytes, 0xba55ed50), put<uint16_t>(bytes, 1), put<uint16_t>(bytes, 16);
-    put<uint64_t>(bytes, entries.size());
+    append<uint32_t>(bytes, 0xba55ed50), append<uint16_t>(bytes, 1), append<uint16_t>(bytes, 16);
+    append<uint64_t>(bytes, entries.size());
     return bytes + entries;
 }
 
-constexpr uint64_t kMuch = 1u << 20;
+constexpr uint64_t kMuchMemory = 1u << 20;
 
-struct Made {
+struct MadeByService {
     std::string lines;
     ResultPointer result;
 };
 
-Made make(const PtxChoice& choice, const Settings& settings) {
-    Made made;
+MadeByService make(const PtxChoice& choice, const Settings& settings) {
+    MadeByService made;
     std::mutex mutex;
     Service service(settings, [&](const std::string& line) {
         std::lock_guard lock(mutex);
@@ -69,17 +69,20 @@ Made make(const PtxChoice& choice, const Settings& settings) {
 }  // namespace
 
 TEST_CASE("the PTX that the driver would take is taken, or there is a reason") {
-    CHECK(choose_ptx(module_for(75), 90, kMuch).text == module_for(75));
-    CHECK(choose_ptx(fatbin(entry(1, 75, module_for(75)) + entry(1, 90, module_for(90))), 90, kMuch).text ==
-          module_for(90));
-    CHECK_THAT(choose_ptx(module_for(100), 90, kMuch).reason, Contains("none of its PTX is for sm_90"));
-    CHECK_THAT(choose_ptx(fatbin(entry(2, 90, "code")), 90, kMuch).reason, Contains("machine code only"));
-    CHECK_THAT(choose_ptx("what", 90, kMuch).reason, Contains("cannot be read"));
+    CHECK(choose_ptx(module_for(75), 90, kMuchMemory).text == module_for(75));
+    CHECK(choose_ptx(image_of(entry(1, 75, module_for(75)) + entry(1, 90, module_for(90))), 90, kMuchMemory)
+              .text == module_for(90));
+    CHECK_THAT(choose_ptx(module_for(100), 90, kMuchMemory).reason, Contains("none of its PTX is for sm_90"));
+    CHECK_THAT(choose_ptx(image_of(entry(2, 90, "code")), 90, kMuchMemory).reason,
+               Contains("machine code only"));
+    CHECK_THAT(choose_ptx("what", 90, kMuchMemory).reason, Contains("cannot be read"));
     CHECK_THAT(choose_ptx(module_for(75), 90, 10).reason, Contains("more than ptx_size in SMT_COMPILE (10)"));
     // Code for a newer architecture may be other code.
-    CHECK_THAT(choose_ptx(fatbin(entry(2, 90, "code") + entry(1, 75, module_for(75))), 90, kMuch).reason,
-               Contains("its PTX is for sm_75, its machine code for sm_90"));
-    const PtxChoice both = choose_ptx(fatbin(entry(2, 90, "code") + entry(1, 90, module_for(90))), 90, kMuch);
+    CHECK_THAT(
+        choose_ptx(image_of(entry(2, 90, "code") + entry(1, 75, module_for(75))), 90, kMuchMemory).reason,
+        Contains("its PTX is for sm_75, its machine code for sm_90"));
+    const PtxChoice both =
+        choose_ptx(image_of(entry(2, 90, "code") + entry(1, 90, module_for(90))), 90, kMuchMemory);
     CHECK(both.text == module_for(90));
     CHECK(both.registers.empty());  // machine code that cannot be read
 }
@@ -88,14 +91,14 @@ TEST_CASE("PTX has a managed form, made once and kept on disk") {
     TemporaryFolder folder;
     Settings settings = toy_settings(folder.file("cache"));
     PtxChoice choice{module_for(90), {{"k", 41}}, ""};
-    Made first = make(choice, settings);
+    MadeByService first = make(choice, settings);
     CHECK_THAT(first.result->image,
                Contains(".entry smt_k(") && Contains(".entry k(") && Contains(".maxnreg 48"));
     CHECK(first.result->language == Language::kPtx);
     REQUIRE(first.result->kernels.size() == 1);
     CHECK(first.result->kernels[0].managed == "smt_k");
     CHECK_THAT(first.lines, Contains("1 kernels managed by PTX, 0 refused; compiled in"));
-    Made again = make(choice, settings);
+    MadeByService again = make(choice, settings);
     CHECK(again.result->image == first.result->image);
     CHECK_THAT(again.lines, Contains("kept from before"));
     choice.registers.clear();
@@ -106,7 +109,7 @@ TEST_CASE("why PTX has no managed form is said by kernel, and is kept too") {
     TemporaryFolder folder;
     const PtxChoice choice{module_for(90, "mov.u64 %rd1, %gridid;\nret;"), {}, ""};
     for (const char* how : {"compiled in", "kept from before"}) {
-        const Made made = make(choice, toy_settings(folder.file("cache")));
+        const MadeByService made = make(choice, toy_settings(folder.file("cache")));
         CHECK(made.result->image.empty());
         CHECK_THAT(made.result->reason, Contains("no kernel of it can be managed"));
         CHECK_THAT(made.lines, Contains("1 refused (k: reads %gridid)") && Contains(how));

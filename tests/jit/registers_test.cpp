@@ -32,11 +32,11 @@ std::string module_of(int own, int managed) {
 
 const std::vector<CompiledKernel> kKernels = {{"k", "k", "smt_k", "", Reuse::kAlways}};
 
-struct Made {
+struct ManagedResources {
     uint32_t registers = 0, stack_bytes = 0;
 };
 
-Made managed_in(const std::string& cubin) {
+ManagedResources managed_in(const std::string& cubin) {
     auto facts = image::kernel_facts(cubin);
     REQUIRE(std::holds_alternative<std::vector<image::KernelFacts>>(facts));
     for (const image::KernelFacts& each : std::get<std::vector<image::KernelFacts>>(facts))
@@ -46,7 +46,7 @@ Made managed_in(const std::string& cubin) {
 }
 
 // What comes of a text that was held.
-std::string assemble(const std::string& text, const Registers& known) {
+std::string assembled(const std::string& text, const Registers& known) {
     static const Assembler assembler;
     INFO(assembler.problem());
     REQUIRE(assembler.problem().empty());
@@ -61,8 +61,8 @@ std::string assemble(const std::string& text, const Registers& known) {
 }  // namespace
 
 TEST_CASE("a managed form with no more registers than its kernel's step stays as it is") {
-    const std::string cubin = assemble(module_of(40, 42), {});
-    const Made made = managed_in(cubin);
+    const std::string cubin = assembled(module_of(40, 42), {});
+    const ManagedResources made = managed_in(cubin);
     CHECK(made.registers > 40);
     CHECK(made.stack_bytes == 0);
     CHECK(!exceeds(cubin, kKernels, {}));
@@ -71,13 +71,13 @@ TEST_CASE("a managed form with no more registers than its kernel's step stays as
 }
 
 TEST_CASE("a managed form with more is held to it, and let have more where it would spill") {
-    const Made free = managed_in(assemble(module_of(20, 90), {{"k", 200}}));
-    const Made held = managed_in(assemble(module_of(20, 90), {}));
+    const ManagedResources free = managed_in(assembled(module_of(20, 90), {{"k", 200}}));
+    const ManagedResources held = managed_in(assembled(module_of(20, 90), {}));
     CHECK(free.stack_bytes == 0);
     CHECK(free.registers > 90);
     CHECK(held.registers > 32);  // 32 are the own form's step; 48 is as far as it goes
     CHECK(held.registers <= 48);
-    CHECK(managed_in(assemble(module_of(20, 90), {{"k", 20}})).registers <= 48);
+    CHECK(managed_in(assembled(module_of(20, 90), {{"k", 20}})).registers <= 48);
 }
 
 TEST_CASE("a text for the driver is limited by what is known") {

@@ -18,10 +18,10 @@ using State = Service::State;
 
 namespace {
 
-constexpr auto kTimeout = 60s;
+constexpr auto kPatience = 60s;
 constexpr TenantId kOne = 1, kOther = 2;
 
-struct Lines {
+struct ServiceLines {
     std::mutex mutex;
     std::string all;
     Service::Say say() {
@@ -37,14 +37,14 @@ struct Lines {
 };
 
 Service::Answer wait(Service& service, const std::string& image,
-                     std::chrono::milliseconds patience = kTimeout, TenantId tenant = kOne) {
+                     std::chrono::milliseconds patience = kPatience, TenantId tenant = kOne) {
     return service.wait_for(tenant, identity_of(image), patience);
 }
 
 ResultPointer compiled(Service& service, const Source& source, const std::string& image,
                        TenantId tenant = kOne) {
     service.submit(tenant, source, "", image);
-    Service::Answer answer = wait(service, image, kTimeout, tenant);
+    Service::Answer answer = wait(service, image, kPatience, tenant);
     REQUIRE(answer.state == State::kDone);
     return answer.result;
 }
@@ -59,7 +59,7 @@ size_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("a submitted image has a managed form, found by its bytes") {
     TemporaryFolder folder;
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     {
         Service service(toy_settings(folder.file("cache")), lines.say());
@@ -76,7 +76,7 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
     CHECK_THAT(lines.text(), Contains("1 kernels managed, 0 refused; compiled in"));
 
     SECTION("another server finds it on disk") {
-        Lines later;
+        ServiceLines later;
         Service service(toy_settings(folder.file("cache")), later.say());
         ResultPointer result = compiled(service, managed_scale(), image);
         CHECK_THAT(result->image, Contains(".entry smt_scale"));
@@ -95,7 +95,7 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
         for (const auto& file : std::filesystem::directory_iterator(folder.file("cache"))) {
             std::ofstream(file.path(), std::ios::app) << "x";
         }
-        Lines later;
+        ServiceLines later;
         Service service(toy_settings(folder.file("cache")), later.say());
         CHECK(wait(service, image, 0s).state == State::kUnknown);
         ResultPointer result = compiled(service, managed_scale(), image);
@@ -106,7 +106,7 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
 
 TEST_CASE("the image takes part in the key: an included file may have changed") {
     TemporaryFolder folder;
-    Lines lines;
+    ServiceLines lines;
     Source source = managed_scale();
     source.text = "#include \"factor.h\"\n" + source.text;
     source.options.push_back("-I" + folder.path());
@@ -123,7 +123,7 @@ TEST_CASE("refusals are kept, a worker's troubles are not") {
     TemporaryFolder folder;
     const std::string image = plain_image(managed_scale());
     auto line_of = [&](const std::string& toy) {
-        Lines lines;
+        ServiceLines lines;
         Service service(toy_settings(folder.file("cache")), lines.say());
         CHECK(compiled(service, source(toy), image)->image.empty());
         return lines.text();
@@ -140,7 +140,7 @@ TEST_CASE("refusals are kept, a worker's troubles are not") {
 
 TEST_CASE("a source that does not make the image is not used, by any program") {
     TemporaryFolder folder;
-    Lines lines;
+    ServiceLines lines;
     const Form form = GENERATE(Form::kPtx, Form::kCubin);
     Source honest = managed_scale(), lie = source("//toy managed scale smt_scale",
                                                   std::string(kScale) + "/* and */ __device__ int more;");
@@ -166,7 +166,7 @@ TEST_CASE("a source that does not make the image is not used, by any program") {
 
 TEST_CASE("what a rewritten text became is for programs that announced this text") {
     TemporaryFolder folder;
-    Lines lines;
+    ServiceLines lines;
     // It makes the image, and something else once it is rewritten.
     Source trick = source("//toy managed scale smt_scale", kUneven);
     trick.text.replace(trick.text.find("#ifdef TOY_REWRITTEN"), 20,
@@ -187,7 +187,7 @@ TEST_CASE("what a rewritten text became is for programs that announced this text
 
 TEST_CASE("a source is compiled in its program's folder") {
     TemporaryFolder folder;
-    Lines lines;
+    ServiceLines lines;
     Service service(toy_settings(), lines.say());
     std::filesystem::create_directory(folder.file("include"));
     std::ofstream(folder.file("include/factor.h")) << "__device__ int factor = 3;\n";
@@ -196,13 +196,13 @@ TEST_CASE("a source is compiled in its program's folder") {
     given.options.push_back("-lineinfo");  // names the folders
     const std::string image = plain_image(given, Form::kPtx, folder.path());
     service.submit(kOther, given, "/nowhere", image);
-    CHECK_THAT(wait(service, image, kTimeout, kOther).result->reason, Contains("factor.h"));
+    CHECK_THAT(wait(service, image, kPatience, kOther).result->reason, Contains("factor.h"));
     service.submit(kOne, given, folder.path(), image);
     CHECK_THAT(wait(service, image).result->image, Contains(".entry smt_scale"));
 }
 
 TEST_CASE("an image that lacks something of the program's own is not loaded") {
-    Lines lines;
+    ServiceLines lines;
     Service service(toy_settings(), lines.say());
     Source given = source("//toy managed scale smt_scale",
                           "#ifndef TOY_REWRITTEN\n" + std::string(kUneven) +
@@ -213,7 +213,7 @@ TEST_CASE("an image that lacks something of the program's own is not loaded") {
 }
 
 TEST_CASE("one tenant's compiles do not keep another's waiting") {
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     Settings settings = toy_settings();
     settings.workers = 2;
@@ -226,7 +226,7 @@ TEST_CASE("one tenant's compiles do not keep another's waiting") {
 }
 
 TEST_CASE("what two tenants ask for is compiled once") {
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     Settings settings = toy_settings();
     settings.workers = 4;
@@ -234,12 +234,12 @@ TEST_CASE("what two tenants ask for is compiled once") {
     for (TenantId tenant = 1; tenant <= 8; ++tenant) service.submit(tenant, managed_scale(), "", image);
     ResultPointer first = wait(service, image).result;
     for (TenantId tenant = 1; tenant <= 8; ++tenant)
-        CHECK(wait(service, image, kTimeout, tenant).result == first);
+        CHECK(wait(service, image, kPatience, tenant).result == first);
     CHECK(count(lines.text(), "compiled in") == 1);
 }
 
 TEST_CASE("a tenant's compiles that wait are bounded, and a load is told so") {
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     Service service(toy_settings(), lines.say());
     service.submit(kOne, source("//toy hang"), "", image);
@@ -268,7 +268,7 @@ TEST_CASE("kernels are compared with their parameters, variables with their type
 }
 
 TEST_CASE("waiting ends when patience does, and when the service leaves") {
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     auto service = std::make_unique<Service>(toy_settings(), lines.say());
     service->submit(kOne, source("//toy hang"), "", image);

@@ -8,7 +8,7 @@ using smt::profiler::Profile;
 
 namespace {
 
-DeviceFacts facts() { return {"a device", 10, {1e9, 40, 20}, {}}; }
+DeviceFacts small_device() { return {"a device", 10, {1e9, 40, 20}, {}}; }
 
 Profile stored(std::array<int64_t, 3> block, int64_t grid_class, int64_t ns_per_block) {
     Profile one;
@@ -20,7 +20,7 @@ Profile stored(std::array<int64_t, 3> block, int64_t grid_class, int64_t ns_per_
 }  // namespace
 
 TEST_CASE("what was learnt is news by block shape and class of grids, summed", "[known]") {
-    KnownKernel kernel("kernel", "image", facts());
+    KnownKernel kernel("kernel", "image", small_device());
     CHECK(kernel.take_news().empty());
     const Shape large{{256, 1, 1}, 5000}, larger{{256, 1, 1}, 6000}, other{{128, 2, 1}, 5000};
     kernel.ran(large, {10, 4}, 5000, 700);
@@ -41,7 +41,7 @@ TEST_CASE("what was learnt is news by block shape and class of grids, summed", "
 }
 
 TEST_CASE("a profile is found by its block shape and the nearest class of grids", "[known]") {
-    KnownKernel kernel("kernel", "image", facts());
+    KnownKernel kernel("kernel", "image", small_device());
     const Shape shape{{256, 1, 1}, 1024};
     CHECK_FALSE(kernel.find(shape));
     kernel.know({stored({256, 1, 1}, 9, 10), stored({128, 1, 1}, 10, 20), stored({256, 1, 1}, 13, 30)});
@@ -55,7 +55,7 @@ TEST_CASE("a profile is found by its block shape and the nearest class of grids"
 }
 
 TEST_CASE("a profile that says the same stays the same object", "[known]") {
-    KnownKernel kernel("kernel", "image", facts());
+    KnownKernel kernel("kernel", "image", small_device());
     const Shape shape{{256, 1, 1}, 1024}, other{{128, 1, 1}, 1024};
     kernel.know({stored({256, 1, 1}, 10, 10), stored({128, 1, 1}, 10, 10)});
     const auto before = kernel.find(shape), before_other = kernel.find(other);
@@ -65,7 +65,7 @@ TEST_CASE("a profile that says the same stays the same object", "[known]") {
 }
 
 TEST_CASE("what ran beside another kernel is news, and counts with what is stored", "[known]") {
-    KnownKernel kernel("kernel", "image", facts()), other("other", "image", facts());
+    KnownKernel kernel("kernel", "image", small_device()), other("other", "image", small_device());
     const Shape shape{{256, 1, 1}, 1024}, of_other{{64, 1, 1}, 5000};
     CHECK(other.key(of_other) == smt::profiler::Key{"other", "image", {64, 1, 1}, 12, "a device"});
     const smt::profiler::Beside company{other.key(of_other), 3, 5}, less{other.key(of_other), 2, 6};
@@ -87,7 +87,7 @@ TEST_CASE("what ran beside another kernel is news, and counts with what is store
 }
 
 TEST_CASE("samples count what is stored and what is new", "[known]") {
-    KnownKernel kernel("kernel", "image", facts());
+    KnownKernel kernel("kernel", "image", small_device());
     const Shape shape{{256, 1, 1}, 1024};
     kernel.know({stored({256, 1, 1}, 10, 10)});
     CHECK(kernel.samples(shape, {10, 4}) == 1);

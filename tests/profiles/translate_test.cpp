@@ -11,7 +11,7 @@ using smt::profiler::Profile;
 
 namespace {
 
-DeviceFacts facts() {
+DeviceFacts translated_device() {
     return {"a device", 10, {1e9, 40, 20}, {4, {.latency = 700, .requests_per_cycle = 0.5}}};
 }
 
@@ -24,7 +24,7 @@ Profile profile(int64_t grid_class) {
 }  // namespace
 
 TEST_CASE("nothing measured, nothing made up", "[translate]") {
-    const schedule::Profile known = translate(profile(6), {}, facts());
+    const schedule::Profile known = translate(profile(6), {}, translated_device());
     CHECK(known.blocks == 64);
     CHECK(known.configurations.empty());
     CHECK_FALSE((known.preemption || known.mix || known.footprint || known.slice_overhead));
@@ -38,7 +38,7 @@ TEST_CASE("the curve: time of a launch by CTAs on all multiprocessors, pruned", 
     measured.times[{10, 3}] = {1, 100, 0, 60'000};  // no faster than two: pruned
     measured.times[{10, 4}] = {4, 400, 0, 160'000};
     measured.times[{5, 4}] = {1, 100, 0, 1};  // of half the device
-    const schedule::Profile known = translate(measured, {}, facts());
+    const schedule::Profile known = translate(measured, {}, translated_device());
     CHECK(known.configurations == std::vector<models::Configuration>{{1, 64'000}, {2, 32'000}, {4, 25'600}});
     CHECK(known.by_ctas ==
           std::vector<models::Configuration>{{1, 64'000}, {2, 32'000}, {3, 38'400}, {4, 25'600}});
@@ -48,7 +48,7 @@ TEST_CASE("the curve: time of a launch by CTAs on all multiprocessors, pruned", 
 TEST_CASE("one point is no curve", "[translate]") {
     Profile measured = profile(6);
     measured.times[{10, 8}] = {1, 100, 0, 100'000};
-    CHECK(translate(measured, {}, facts()).configurations.empty());
+    CHECK(translate(measured, {}, translated_device()).configurations.empty());
     CHECK(*block_ns(measured, 10) == Approx(1000));
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("saturation: from one multiprocessor and all of them", "[translate]") 
     measured.times[{1, 2}] = {1, 20, 0, 10'000};      // 2
     measured.times[{10, 2}] = {1, 1000, 0, 100'000};  // 10
     measured.times[{10, 3}] = {1, 1000, 0, 100'000};  // not measured on one
-    const schedule::Profile known = translate(measured, {}, facts());
+    const schedule::Profile known = translate(measured, {}, translated_device());
     REQUIRE(known.footprint);
     CHECK((known.footprint->sms == 5 && known.footprint->ctas_per_sm == 2));  // 5 * 2 reaches 0.95 of 10
 }
@@ -72,7 +72,7 @@ TEST_CASE("rates beside others: of what it gets done alone with all CTAs that fi
     measured.beside[{measured.key, 2, 2}] = {1, 50, 40'000};
     const auto rates = [&] {
         std::map<uint64_t, std::pair<double, int>> found;
-        for (const schedule::Beside& each : translate(measured, {}, facts()).beside)
+        for (const schedule::Beside& each : translate(measured, {}, translated_device()).beside)
             found[each.other] = {each.rate, 10 * each.ctas_per_sm + each.other_ctas_per_sm};
         return found;
     };
@@ -93,7 +93,7 @@ TEST_CASE("rates beside others: of what it gets done alone with all CTAs that fi
 TEST_CASE("an identity is that of kernel, image, block and class of grids, in every process", "[translate]") {
     const smt::profiler::Key key{"kernel", "image", {256, 1, 1}, 6, "a device"};
     CHECK(identity_of(key) == 0x72040a5b2969b04b);
-    CHECK(translate(profile(6), {}, facts()).identity == identity_of(key));
+    CHECK(translate(profile(6), {}, translated_device()).identity == identity_of(key));
     smt::profiler::Key elsewhere = key;
     elsewhere.device = "another device";
     CHECK(identity_of(elsewhere) == identity_of(key));
@@ -106,14 +106,14 @@ TEST_CASE("an identity is that of kernel, image, block and class of grids, in ev
 TEST_CASE("what a stop costs is a mean", "[translate]") {
     Profile measured = profile(6);
     measured.preemption = {4, 100'000};
-    CHECK(translate(measured, {}, facts()).preemption == std::chrono::nanoseconds(25'000));
+    CHECK(translate(measured, {}, translated_device()).preemption == std::chrono::nanoseconds(25'000));
 }
 
 TEST_CASE("the mix of instructions, at the clock of the counting", "[translate]") {
     Profile counted = profile(6);
     counted.counters = {100, 1000, 20'000, 2'000, 500, 3'000, 1'000};
     counted.coefficients["counted.hertz"] = 2e9;
-    const schedule::Profile known = translate(counted, {}, facts());
+    const schedule::Profile known = translate(counted, {}, translated_device());
     REQUIRE(known.mix);
     // 2000 cycles of 40 instructions; the memory's 20 sectors a cycle of 1 GHz are 10 of 2 GHz.
     CHECK(known.mix->utilization.pur == Approx(20'000 / (2'000 * 40.0)));
@@ -128,7 +128,7 @@ TEST_CASE("waits, with the device as it was when they were counted", "[translate
     counted.counters = {
         100, 1000,  20'000, 2'000,
         500, 3'000, 1'000};  // R_m 0.1; two sectors of 32 bytes for each memory instruction: half a request
-    CHECK_FALSE(translate(counted, {}, facts()).mix->waits);  // by an older server
+    CHECK_FALSE(translate(counted, {}, translated_device()).mix->waits);  // by an older server
     counted.coefficients = {{"device.multiprocessors", 10},
                             {"counted.hertz", 1e9},
                             {"peak.requests_per_cycle", 16},
@@ -140,7 +140,7 @@ TEST_CASE("waits, with the device as it was when they were counted", "[translate
                             {"counted.waits.memory", 7},
                             {"counted.waits.queue", 2},
                             {"counted.pipes.fma", 0.25}};
-    const schedule::Profile known = translate(profile(6), {counted}, facts());
+    const schedule::Profile known = translate(profile(6), {counted}, translated_device());
     REQUIRE((known.mix && known.mix->waits));
     const models::Waits& waits = *known.mix->waits;
     CHECK(waits.interval == Approx(16 - 3 - 9));  // eight warps, half an instruction a cycle
@@ -160,8 +160,8 @@ TEST_CASE("waits, with the device as it was when they were counted", "[translate
 TEST_CASE("a mix of another class of grids is as good as one's own", "[translate]") {
     Profile counted = profile(9);
     counted.counters = {100, 1000, 20'000, 2'000, 500, 3'000, 1'000};
-    const schedule::Profile known = translate(profile(6), {profile(7), counted}, facts());
+    const schedule::Profile known = translate(profile(6), {profile(7), counted}, translated_device());
     REQUIRE(known.mix);
     CHECK(known.mix->instructions_per_block == Approx(200));
-    CHECK_FALSE(translate(profile(6), {profile(7)}, facts()).mix);
+    CHECK_FALSE(translate(profile(6), {profile(7)}, translated_device()).mix);
 }

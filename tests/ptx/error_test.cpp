@@ -6,7 +6,7 @@
 namespace smt::ptx {
 namespace {
 
-constexpr const char* kHead = ".version 9.0 .target sm_90 .address_size 64\n";  // one line
+constexpr const char* kHeadLine = ".version 9.0 .target sm_90 .address_size 64\n";  // one line
 
 std::string problem_of(const std::string& text) {
     auto result = parse(text);
@@ -14,7 +14,7 @@ std::string problem_of(const std::string& text) {
     return problem ? to_string(*problem) : "";
 }
 
-std::string in_module(const std::string& text) { return problem_of(kHead + text); }
+std::string in_module(const std::string& text) { return problem_of(kHeadLine + text); }
 // The instruction begins at line 3, column 1.
 std::string in_kernel(const std::string& text) {
     return in_module(".global .b32 g; .entry k() { .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<4>;\n" +

@@ -11,7 +11,7 @@ namespace {
 
 const auto kCases = files_in(SMT_PTX_SYNTAX_FOLDER);
 
-Module parsed(const std::string& text) {
+Module parsed_text(const std::string& text) {
     auto result = parse(text);
     if (auto* problem = std::get_if<Diagnostic>(&result)) FAIL(to_string(*problem) << "\n" << text);
     return std::get<Module>(std::move(result));
@@ -54,7 +54,7 @@ struct Used {
 Used used_in_files() {
     Used used;
     for (const auto& path : kCases)
-        for (const Declaration& declaration : parsed(read_text(path)).declarations) {
+        for (const Declaration& declaration : parsed_text(read_text(path)).declarations) {
             if (auto* function = std::get_if<Function>(&declaration); function && function->body)
                 used.add(*function->body);
             if (auto* variable = std::get_if<Variable>(&declaration)) used.types.insert(variable->type);
@@ -66,10 +66,10 @@ TEST_CASE("a print of every case parses to the same tree", "[ptx]") {
     REQUIRE(kCases.size() >= 10);
     for (const auto& path : kCases) {
         INFO(path);
-        Module module = parsed(read_text(path));
+        Module module = parsed_text(read_text(path));
         std::string text = print(module);
-        CHECK(parsed(text) == module);
-        CHECK(print(parsed(text)) == text);
+        CHECK(parsed_text(text) == module);
+        CHECK(print(parsed_text(text)) == text);
     }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("trees that say different things are not equal", "[ptx]") {
     const std::string text =
         ".version 9.0 .target sm_90 .address_size 64\n.entry k() { .reg .b32 %r<4>; { add.s32 %r1, %r2, 5; } "
         "}";
-    const Module module = parsed(text);
+    const Module module = parsed_text(text);
     Module changed = module;
     auto& scope = std::get<Scope>(first_kernel(changed).body->statements[1]);
     auto& add = std::get<Instruction>(scope.statements[0]);
@@ -89,7 +89,7 @@ TEST_CASE("trees that say different things are not equal", "[ptx]") {
     add.operands[2].bits = 5;
     add.modifiers.push_back(Modifier::kSat);
     CHECK_FALSE(changed == module);
-    CHECK(parsed(print(changed)) == changed);
+    CHECK(parsed_text(print(changed)) == changed);
     CHECK(print(add) == "add.sat.s32 %r1, %r2, 5");
 }
 

@@ -18,7 +18,7 @@ using namespace protocol;
 
 constexpr int kRounds = 200;
 constexpr uint64_t kNoArray = kNull;
-constexpr char kImage[] = "FAKE\nkernel fill params 8,4,4\ntexture picture\n";
+constexpr char kTextureImage[] = "FAKE\nkernel fill params 8,4,4\ntexture picture\n";
 
 // A generated call whose parameters are all 8 bytes wide. Calls that answer something begin with a 1.
 Reply ask(TestLane& lane, GeneratedOp op, std::vector<uint64_t> words) {
@@ -81,10 +81,10 @@ uint32_t load_module(TestSession& client, TestLane& lane) {
     const Reply opened = lane.call(Op::kOpenStaging);
     REQUIRE(opened.status == CUDA_SUCCESS);
     const auto staging = opened.as<StagingOpened>();
-    REQUIRE(lane.call(Op::kUploadBegin, UploadBegin{sizeof kImage}).status == CUDA_SUCCESS);
-    std::memcpy(reinterpret_cast<char*>(client.session().arena().base() + staging.offset), kImage,
-                sizeof kImage);
-    lane.post(Op::kUploadSlot, UploadSlot{0, sizeof kImage, 0, 0, 1});
+    REQUIRE(lane.call(Op::kUploadBegin, UploadBegin{sizeof kTextureImage}).status == CUDA_SUCCESS);
+    std::memcpy(reinterpret_cast<char*>(client.session().arena().base() + staging.offset), kTextureImage,
+                sizeof kTextureImage);
+    lane.post(Op::kUploadSlot, UploadSlot{0, sizeof kTextureImage, 0, 0, 1});
     const Reply loaded = lane.call(Op::kModuleLoad, ModuleLoad{});
     REQUIRE(loaded.status == CUDA_SUCCESS);
     return loaded.as<Loaded>().object;

@@ -33,9 +33,9 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto kLook = 100ms;        // between two ticks
-constexpr auto kLeaveTimeout = 30s;  // for a server to leave
-constexpr auto kMercy = 5s;          // for a program that is told to end
+constexpr auto kLook = 100ms;              // between two ticks
+constexpr auto kServerLeaveTimeout = 30s;  // for a server to leave
+constexpr auto kMercy = 5s;                // for a program that is told to end
 
 std::optional<int> code_of(pid_t child) {
     int status = 0;
@@ -146,7 +146,7 @@ void MeasuringServer::end_server() {
     for (const std::string& key : keys_with(".sock")) {
         const auto answer = ask_server(key, protocol::ControlKind::kStop);
         if (!answer) continue;
-        wait_for_end(answer->server_pid, kLeaveTimeout);
+        wait_for_end(answer->server_pid, kServerLeaveTimeout);
         runtime::journal::Reader journal(path_of(key, ".journal"));
         journal.read(0, [&](const runtime::journal::Entry& entry) {
             if (entry.kind != runtime::journal::Kind::kNote) return;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace runtime::schedule;
 
-int list() {
+int list_policies() {
     for (const std::string& name : policy_names()) {
         const bool counted = name == "slice" || name == "slice-paper";
         const char* what = name == settings::setting(settings::Id::kPolicy).initial.text ? "the default"
@@ -54,7 +54,7 @@ int set(const std::string& name) {
 
 int run_policy(const Arguments& arguments) {
     const size_t count = arguments.size();
-    if (count == 1 && arguments[0] == "list") return list();
+    if (count == 1 && arguments[0] == "list") return list_policies();
     if (count == 1 && arguments[0] == "show") return show();
     if (count == 2 && arguments[0] == "set") return set(arguments[1]);
     if (count >= 1 && arguments[0] == "set")

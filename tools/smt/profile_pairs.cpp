@@ -40,7 +40,7 @@ void add_models(PairRow& pair, const ModelInputs& first, const ModelInputs& seco
     pair.told = models::co_schedule(first.multiprocessor, first.told, second.told, blocks);
 }
 
-std::string percent(const std::optional<double>& part) {
+std::string profit_text(const std::optional<double>& part) {
     return part ? fmt::format("{:.1f}%", 100 * *part) : "-";
 }
 
@@ -83,8 +83,8 @@ std::string table_of(const std::vector<MeasuredRow>& rows) {
         const models::CoSchedule& measured = row.measured;
         text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}{}\n",
                             row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
-                            measured.together[0], measured.together[1], percent(measured.profit),
-                            percent(row.paper), percent(row.told), refusal(row));
+                            measured.together[0], measured.together[1], profit_text(measured.profit),
+                            profit_text(row.paper), profit_text(row.told), refusal(row));
     }
     return text +
            "The last three: the time that is saved over one after the other, as measured, and by the model "
@@ -140,14 +140,14 @@ std::string table_of(const std::vector<PairRow>& pairs) {
             text +=
                 fmt::format("{:>3} {:>3} {:>6.2f} {:>6.2f} {:>6.2f} {:>6.2f} {:>7} {:>7}", told->blocks[0],
                             told->blocks[1], told->alone[0], told->alone[1], told->together[0],
-                            told->together[1], percent(pair.paper->profit), percent(told->profit));
+                            told->together[1], profit_text(pair.paper->profit), profit_text(told->profit));
         } else {
             text += fmt::format("{:>7} {:>13} {:>13} {:>7} {:>7}", "-", "-", "-", "-", "-");
         }
         const auto& best = pair.measured;
-        text += fmt::format(
-            " {:>15}\n",
-            best ? fmt::format("{} {}: {}", best->blocks[0], best->blocks[1], percent(best->profit)) : "-");
+        text += fmt::format(" {:>15}\n", best ? fmt::format("{} {}: {}", best->blocks[0], best->blocks[1],
+                                                            profit_text(best->profit))
+                                              : "-");
     }
     text +=
         "R_m, told, measured: the time that is saved over one after the other, by the model that knows R_m, "

@@ -26,17 +26,17 @@ namespace {
 using protocol::ControlKind;
 using protocol::StatusReply;
 
-constexpr std::chrono::seconds kLeaveTimeout{20};
-constexpr std::chrono::milliseconds kPoll{20};
+constexpr std::chrono::seconds kStopTimeout{20};
+constexpr std::chrono::milliseconds kStopPoll{20};
 
 std::optional<StatusReply> status_of(const std::string& key) { return ask_server(key, ControlKind::kStatus); }
 
 template <typename Condition>
 bool wait_for(Condition condition) {
-    auto deadline = std::chrono::steady_clock::now() + kLeaveTimeout;
+    auto deadline = std::chrono::steady_clock::now() + kStopTimeout;
     while (!condition()) {
         if (std::chrono::steady_clock::now() > deadline) return false;
-        std::this_thread::sleep_for(kPoll);
+        std::this_thread::sleep_for(kStopPoll);
     }
     return true;
 }
@@ -98,7 +98,7 @@ int stop(const Options&) {
     for (const std::string& key : keys_with(".sock")) {
         auto answer = ask_server(key, ControlKind::kStop);
         if (!answer) continue;
-        if (!wait_for_end(answer->server_pid, kLeaveTimeout))
+        if (!wait_for_end(answer->server_pid, kStopTimeout))
             throw Failure(fmt::format("server {} (process {}) was asked to leave and did not", key,
                                       answer->server_pid));
         fmt::print("server {} stopped; {} sessions were open\n", key, answer->sessions);

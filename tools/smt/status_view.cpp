@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kWindow = 5'000'000'000;  // long enough to see more than one step of most programs
 
-constexpr const char* kRow =
+constexpr const char* kTenantRow =
     "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
 
 std::string mebibytes(uint64_t bytes) {
@@ -45,13 +45,13 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
                                    server.device, server.policy[0] ? server.policy : "-",
                                    static_cast<double>(server.uptime_ms) / 1000, status.tenants.size());
     if (use.seconds > 0) text += fmt::format("; busy and SMs in % of the last {:.3g} s", use.seconds);
-    text += "\n" + fmt::format(kRow, "tenant", "session", "process", "priority", "weight", "memory", "limit",
-                               "host", "launches", "a second", "busy", "SMs");
+    text += "\n" + fmt::format(kTenantRow, "tenant", "session", "process", "priority", "weight", "memory",
+                               "limit", "host", "launches", "a second", "busy", "SMs");
     for (const protocol::TenantStatus& tenant : status.tenants) {
         const auto found = use.by_session.find(tenant.session);
         const Usage usage = found == use.by_session.end() ? Usage{} : found->second;
         text += fmt::format(
-            kRow, tenant.tenant, tenant.session, tenant.gone ? "gone" : fmt::format("{}", tenant.pid),
+            kTenantRow, tenant.tenant, tenant.session, tenant.gone ? "gone" : fmt::format("{}", tenant.pid),
             tenant.priority, fmt::format("{:.3g}", tenant.weight), mebibytes(tenant.device_bytes),
             tenant.memory_limit ? mebibytes(tenant.memory_limit) : "-", mebibytes(tenant.host_bytes),
             tenant.launches, fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy),

@@ -22,15 +22,15 @@ struct Texture {
     CUDA_TEXTURE_DESC texture{};
 };
 
-struct State {
+struct ArraysState {
     std::unordered_map<CUarray, std::unique_ptr<Array>> arrays;
     std::unordered_map<CUmipmappedArray, std::unique_ptr<Mipmapped>> mipmapped;
     std::unordered_map<uint64_t, Texture> textures;  // and surfaces
     uint64_t next_texture = 1;
 };
 
-State& state() {
-    static State* state = new State;
+ArraysState& arrays_state() {
+    static ArraysState* state = new ArraysState;
     return *state;
 }
 
@@ -88,10 +88,10 @@ void destroy(std::vector<CUarray> handles) {
     {
         Lock lock(world());
         for (CUarray handle : handles) {
-            auto found = state().arrays.find(handle);
-            if (found == state().arrays.end()) continue;
+            auto found = arrays_state().arrays.find(handle);
+            if (found == arrays_state().arrays.end()) continue;
             gone.push_back(std::move(found->second));
-            state().arrays.erase(found);
+            arrays_state().arrays.erase(found);
         }
     }
     backend().quietly([&] { gone.clear(); });
@@ -111,7 +111,7 @@ CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     array->memory.resize(static_cast<size_t>(bytes));
     backend().soil(array->memory.data(), array->memory.size());
     const auto handle = reinterpret_cast<CUarray>(array.get());
-    state().arrays[handle] = std::move(array);
+    arrays_state().arrays[handle] = std::move(array);
     return handle;
 }
 
@@ -120,8 +120,8 @@ CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 // Null: the array does not have it, or is no more.
 char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes) {
     Lock lock(world());
-    auto found = state().arrays.find(handle);
-    if (found == state().arrays.end()) return nullptr;
+    auto found = arrays_state().arrays.find(handle);
+    if (found == arrays_state().arrays.end()) return nullptr;
     Array& array = *found->second;
     const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x && y < array.rows &&
                         z < at_least_one(array.shape.Depth);
@@ -154,8 +154,8 @@ DRIVER_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape,
     if (!shape) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuArray3DGetDescriptor_v2);
     Lock lock(world());
-    auto found = state().arrays.find(array);
-    if (found == state().arrays.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = arrays_state().arrays.find(array);
+    if (found == arrays_state().arrays.end()) return CUDA_ERROR_INVALID_HANDLE;
     *shape = found->second->shape;
     return CUDA_SUCCESS;
 }
@@ -169,7 +169,7 @@ DRIVER_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUa
 DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
     DRIVER_ASKED(cuArrayDestroy);
     Lock lock(world());
-    if (!state().arrays.contains(array)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!arrays_state().arrays.contains(array)) return CUDA_ERROR_INVALID_HANDLE;
     lock.unlock();
     destroy({array});
     return CUDA_SUCCESS;
@@ -194,15 +194,15 @@ DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CU
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = reinterpret_cast<CUmipmappedArray>(mipmapped.get());
-    state().mipmapped[*handle] = std::move(mipmapped);
+    arrays_state().mipmapped[*handle] = std::move(mipmapped);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned level) {
     if (!array) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMipmappedArrayGetLevel);
     Lock lock(world());
-    auto found = state().mipmapped.find(handle);
-    if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = arrays_state().mipmapped.find(handle);
+    if (found == arrays_state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
     if (level >= found->second->levels.size()) return CUDA_ERROR_INVALID_VALUE;
     *array = found->second->levels[level];
     return CUDA_SUCCESS;
@@ -210,10 +210,10 @@ DRIVER_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray
 DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
     DRIVER_ASKED(cuMipmappedArrayDestroy);
     Lock lock(world());
-    auto found = state().mipmapped.find(handle);
-    if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = arrays_state().mipmapped.find(handle);
+    if (found == arrays_state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<CUarray> levels = std::move(found->second->levels);
-    state().mipmapped.erase(found);
+    arrays_state().mipmapped.erase(found);
     lock.unlock();
     destroy(std::move(levels));
     return CUDA_SUCCESS;
@@ -224,21 +224,21 @@ DRIVER_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURC
     if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuTexObjectCreate);
     Lock lock(world());
-    *object = state().next_texture++;
-    state().textures[*object] = {*resource, *texture};
+    *object = arrays_state().next_texture++;
+    arrays_state().textures[*object] = {*resource, *texture};
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
     DRIVER_ASKED(cuTexObjectDestroy);
     Lock lock(world());
-    return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return arrays_state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 DRIVER_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
     if (!resource) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuTexObjectGetResourceDesc);
     Lock lock(world());
-    auto found = state().textures.find(object);
-    if (found == state().textures.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = arrays_state().textures.find(object);
+    if (found == arrays_state().textures.end()) return CUDA_ERROR_INVALID_HANDLE;
     *resource = found->second.resource;
     return CUDA_SUCCESS;
 }
@@ -246,12 +246,12 @@ DRIVER_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOU
     if (!object || !resource) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuSurfObjectCreate);
     Lock lock(world());
-    *object = state().next_texture++;
-    state().textures[*object] = {*resource, {}};
+    *object = arrays_state().next_texture++;
+    arrays_state().textures[*object] = {*resource, {}};
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject object) {
     DRIVER_ASKED(cuSurfObjectDestroy);
     Lock lock(world());
-    return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return arrays_state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -23,19 +23,19 @@ struct Exec {
     std::unordered_map<const Node*, Node*> of;  // the graph's node -> ours
 };
 
-struct State {
+struct GraphsState {
     std::unordered_map<CUgraph, std::unique_ptr<Graph>> graphs;
     std::unordered_map<CUgraphExec, std::unique_ptr<Exec>> execs;
 };
 
-State& state() {
-    static State* state = new State;
+GraphsState& graphs_state() {
+    static GraphsState* state = new GraphsState;
     return *state;
 }
 
 Exec* find_exec(CUgraphExec handle) {
-    auto found = state().execs.find(handle);
-    return found == state().execs.end() ? nullptr : found->second.get();
+    auto found = graphs_state().execs.find(handle);
+    return found == graphs_state().execs.end() ? nullptr : found->second.get();
 }
 
 // What the graph and the graphs in it hold of user objects.
@@ -147,17 +147,17 @@ std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*,
 bool has_room(const Graph& graph, const Graph& child) { return size_of(graph) + size_of(child) < kMostNodes; }
 
 Node* in_exec(CUgraphExec handle, CUgraphNode node) {
-    auto exec = state().execs.find(handle);
-    if (exec == state().execs.end()) return nullptr;
+    auto exec = graphs_state().execs.find(handle);
+    if (exec == graphs_state().execs.end()) return nullptr;
     auto found = exec->second->of.find(node_of(node));
     return found == exec->second->of.end() ? nullptr : found->second;
 }
 
 std::unique_ptr<Graph> take_graph(CUgraph handle) {
-    auto found = state().graphs.find(handle);
-    if (found == state().graphs.end()) return nullptr;
+    auto found = graphs_state().graphs.find(handle);
+    if (found == graphs_state().graphs.end()) return nullptr;
     std::unique_ptr<Graph> graph = std::move(found->second);
-    state().graphs.erase(found);
+    graphs_state().graphs.erase(found);
     return graph;
 }
 
@@ -171,7 +171,7 @@ DRIVER_EXPORT CUresult cuGraphCreate(CUgraph* graph, unsigned) {
     Lock lock(world());
     auto made = std::make_unique<Graph>();
     *graph = reinterpret_cast<CUgraph>(made.get());
-    state().graphs[*graph] = std::move(made);
+    graphs_state().graphs[*graph] = std::move(made);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
@@ -193,7 +193,7 @@ DRIVER_EXPORT CUresult cuGraphClone(CUgraph* copy, CUgraph graph) {
     auto made = clone(*graph_of(graph), &of);
     for (auto& [original, node] : of) node->original = original;
     *copy = reinterpret_cast<CUgraph>(made.get());
-    state().graphs[*copy] = std::move(made);
+    graphs_state().graphs[*copy] = std::move(made);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original, CUgraph copy) {
@@ -280,7 +280,7 @@ DRIVER_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph 
     auto exec = std::make_unique<Exec>();
     exec->graph = clone(*graph_of(graph), &exec->of);
     *handle = reinterpret_cast<CUgraphExec>(exec.get());
-    state().execs[*handle] = std::move(exec);
+    graphs_state().execs[*handle] = std::move(exec);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
@@ -348,11 +348,11 @@ DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handl
 DRIVER_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
     DRIVER_ASKED(cuGraphExecDestroy);
     Lock lock(world());
-    auto found = state().execs.find(exec);
-    if (found == state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
+    auto found = graphs_state().execs.find(exec);
+    if (found == graphs_state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
     UserReferences objects;
     gather(*found->second->graph, objects);
-    state().execs.erase(found);
+    graphs_state().execs.erase(found);
     lock.unlock();
     let_go(objects);
     return CUDA_SUCCESS;
@@ -365,9 +365,9 @@ DRIVER_EXPORT CUresult cuGraphUpload(CUgraphExec, CUstream) {
 DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     DRIVER_ASKED(cuGraphLaunch);
     Lock lock(world());
-    auto exec = state().execs.find(handle);
+    auto exec = graphs_state().execs.find(handle);
     auto stream = find_stream(stream_handle);
-    if (exec == state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (exec == graphs_state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture) {
         auto node = std::make_unique<Node>();

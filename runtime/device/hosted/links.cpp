@@ -16,13 +16,13 @@ struct UserObject {
     void* data;
 };
 
-struct State {
+struct LinksState {
     std::unordered_map<CUlinkState, std::unique_ptr<Link>> links;
     std::unordered_map<CUuserObject, std::unique_ptr<UserObject>> objects;
 };
 
-State& state() {
-    static State* state = new State;
+LinksState& links_state() {
+    static LinksState* state = new LinksState;
     return *state;
 }
 
@@ -32,12 +32,13 @@ namespace smt::runtime::device::hosted {
 
 CUresult let_go(CUuserObject handle, unsigned count) {
     Lock lock(world());
-    auto found = state().objects.find(handle);
-    if (found == state().objects.end() || found->second->references < count) return CUDA_ERROR_INVALID_VALUE;
+    auto found = links_state().objects.find(handle);
+    if (found == links_state().objects.end() || found->second->references < count)
+        return CUDA_ERROR_INVALID_VALUE;
     found->second->references -= count;
     if (found->second->references) return CUDA_SUCCESS;
     const UserObject object = *found->second;
-    state().objects.erase(found);
+    links_state().objects.erase(found);
     lock.unlock();
     object.destroy(object.data);
     return CUDA_SUCCESS;
@@ -48,8 +49,8 @@ void let_go(const UserReferences& objects) {
 }
 
 bool retain(CUuserObject handle, unsigned count) {
-    auto found = state().objects.find(handle);
-    if (found == state().objects.end()) return false;
+    auto found = links_state().objects.find(handle);
+    if (found == links_state().objects.end()) return false;
     found->second->references += count;
     return true;
 }
@@ -62,23 +63,23 @@ DRIVER_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkSt
     Lock lock(world());
     auto link = std::make_unique<Link>();
     *handle = reinterpret_cast<CUlinkState>(link.get());
-    state().links[*handle] = std::move(link);
+    links_state().links[*handle] = std::move(link);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes,
                                         const char* name, unsigned, CUjit_option*, void**) {
     DRIVER_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
     Lock lock(world());
-    auto found = state().links.find(handle);
-    if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = links_state().links.find(handle);
+    if (found == links_state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
     return backend().link(type, data, bytes, &found->second->image);
 }
 DRIVER_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
     if (!image || !bytes) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuLinkComplete);
     Lock lock(world());
-    auto found = state().links.find(handle);
-    if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = links_state().links.find(handle);
+    if (found == links_state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
     *image = found->second->image.data();
     *bytes = found->second->image.size() + 1;
     return CUDA_SUCCESS;
@@ -86,7 +87,7 @@ DRIVER_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* 
 DRIVER_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
     DRIVER_ASKED(cuLinkDestroy);
     Lock lock(world());
-    return state().links.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return links_state().links.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy,
@@ -96,7 +97,7 @@ DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUho
     Lock lock(world());
     auto object = std::make_unique<UserObject>(UserObject{references, destroy, data});
     *handle = reinterpret_cast<CUuserObject>(object.get());
-    state().objects[*handle] = std::move(object);
+    links_state().objects[*handle] = std::move(object);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {

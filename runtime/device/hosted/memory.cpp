@@ -34,7 +34,7 @@ struct Registered {
     unsigned flags;
 };
 
-struct State {
+struct MemoryState {
     int file = -1;
     uint64_t end = 0;
     uint64_t used = 0;
@@ -47,8 +47,8 @@ struct State {
     std::map<uint64_t, uint64_t> globals;
 };
 
-State& state() {
-    static State* state = new State;
+MemoryState& memory_state() {
+    static MemoryState* state = new MemoryState;
     return *state;
 }
 
@@ -66,34 +66,35 @@ uint64_t of_registered(const Registered& registered) { return registered.bytes; 
 uint64_t of_mapping(const Mapping& mapping) { return mapping.bytes; }
 
 void drop(CUmemGenericAllocationHandle handle) {
-    auto found = state().physical.find(handle);
-    if (found == state().physical.end() || --found->second.references != 0) return;
-    fallocate(state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset,
+    auto found = memory_state().physical.find(handle);
+    if (found == memory_state().physical.end() || --found->second.references != 0) return;
+    fallocate(memory_state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset,
               found->second.bytes);
-    state().used -= found->second.bytes;
-    state().physical.erase(found);
+    memory_state().used -= found->second.bytes;
+    memory_state().physical.erase(found);
 }
 
 // Every mapping that starts within the range; they cannot be cut.
 void unmap(CUdeviceptr address, uint64_t bytes) {
-    auto it = state().mappings.lower_bound(address);
-    while (it != state().mappings.end() && it->first < address + bytes) {
+    auto it = memory_state().mappings.lower_bound(address);
+    while (it != memory_state().mappings.end() && it->first < address + bytes) {
         void* place = mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         if (place == MAP_FAILED) return;  // no room in the kernel's tables: the rest stays mapped, and known
         drop(it->second.handle);
-        it = state().mappings.erase(it);
+        it = memory_state().mappings.erase(it);
     }
 }
 
 bool grow_file(uint64_t bytes) {
-    if (state().file < 0) state().file = memfd_create("device-memory", MFD_CLOEXEC);
-    return state().file >= 0 && ftruncate(state().file, static_cast<off_t>(state().end + bytes)) == 0;
+    if (memory_state().file < 0) memory_state().file = memfd_create("device-memory", MFD_CLOEXEC);
+    return memory_state().file >= 0 &&
+           ftruncate(memory_state().file, static_cast<off_t>(memory_state().end + bytes)) == 0;
 }
 
 void soil(const Physical& physical) {
-    void* view =
-        mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
+    void* view = mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_state().file,
+                      physical.offset);
     if (view == MAP_FAILED) return;
     backend().soil(view, physical.bytes);
     munmap(view, physical.bytes);
@@ -119,21 +120,21 @@ bool known(uint64_t address, uint64_t bytes) {
         auto found = containing(map, address, size_of);
         return found != map.end() && bytes <= size_of(found->second) - (address - found->first);
     };
-    if (within(state().registered, of_registered) || within(state().allocations, plain) ||
-        within(state().globals, plain)) {
+    if (within(memory_state().registered, of_registered) || within(memory_state().allocations, plain) ||
+        within(memory_state().globals, plain)) {
         return true;
     }
     for (uint64_t end = address + bytes; address < end;) {  // mappings side by side are one
-        auto found = containing(state().mappings, address, of_mapping);
-        if (found == state().mappings.end() || !found->second.writable) return false;
+        auto found = containing(memory_state().mappings, address, of_mapping);
+        if (found == memory_state().mappings.end() || !found->second.writable) return false;
         address = found->first + found->second.bytes;
     }
     return true;
 }
 
 bool registered(uint64_t address, uint64_t bytes) {
-    auto found = containing(state().registered, address, of_registered);
-    return found != state().registered.end() &&
+    auto found = containing(memory_state().registered, address, of_registered);
+    return found != memory_state().registered.end() &&
            bytes <= of_registered(found->second) - (address - found->first);
 }
 
@@ -143,29 +144,29 @@ bool touchable(uint64_t address, uint64_t bytes) {
 }
 
 bool on_device(uint64_t address) {
-    return containing(state().mappings, address, of_mapping) != state().mappings.end() ||
-           containing(state().allocations, address, plain) != state().allocations.end() ||
-           containing(state().globals, address, plain) != state().globals.end();
+    return containing(memory_state().mappings, address, of_mapping) != memory_state().mappings.end() ||
+           containing(memory_state().allocations, address, plain) != memory_state().allocations.end() ||
+           containing(memory_state().globals, address, plain) != memory_state().globals.end();
 }
 
 void know_global(uint64_t address, uint64_t bytes) {
     if (bytes) {
-        state().globals[address] = bytes;
+        memory_state().globals[address] = bytes;
     } else {
-        state().globals.erase(address);
+        memory_state().globals.erase(address);
     }
 }
 
 bool take_memory(uint64_t bytes) {
     Lock lock(world());
-    if (bytes > backend().memory_bytes() - state().used) return false;
-    state().used += bytes;
+    if (bytes > backend().memory_bytes() - memory_state().used) return false;
+    memory_state().used += bytes;
     return true;
 }
 
 void give_memory(uint64_t bytes) {
     Lock lock(world());
-    state().used -= bytes;
+    memory_state().used -= bytes;
 }
 
 }  // namespace smt::runtime::device::hosted
@@ -177,7 +178,7 @@ DRIVER_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     DRIVER_ASKED(cuMemGetInfo_v2);
     Lock lock(world());
     *total = backend().memory_bytes();
-    *free = *total - state().used;
+    *free = *total - memory_state().used;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
@@ -210,7 +211,7 @@ DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, s
     }
     *address = reinterpret_cast<CUdeviceptr>(place);
     Lock lock(world());
-    state().reservations[*address] = bytes;
+    memory_state().reservations[*address] = bytes;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
@@ -218,11 +219,11 @@ DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     CUresult status = CUDA_ERROR_INVALID_VALUE;
     backend().quietly([&] {
         Lock lock(world());
-        auto found = state().reservations.find(address);
-        if (found == state().reservations.end() || found->second != bytes) return;
+        auto found = memory_state().reservations.find(address);
+        if (found == memory_state().reservations.end() || found->second != bytes) return;
         unmap(address, bytes);
         munmap(reinterpret_cast<void*>(address), bytes);
-        state().reservations.erase(found);
+        memory_state().reservations.erase(found);
         status = CUDA_SUCCESS;
     });
     return status;
@@ -234,18 +235,18 @@ DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t 
     if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Lock lock(world());
-    if (!grow_file(bytes)) return state().used -= bytes, CUDA_ERROR_OUT_OF_MEMORY;
-    const Physical physical{state().end, bytes, 1};
-    state().end += bytes;
-    *handle = state().next_handle++;
-    state().physical[*handle] = physical;
+    if (!grow_file(bytes)) return memory_state().used -= bytes, CUDA_ERROR_OUT_OF_MEMORY;
+    const Physical physical{memory_state().end, bytes, 1};
+    memory_state().end += bytes;
+    *handle = memory_state().next_handle++;
+    memory_state().physical[*handle] = physical;
     soil(physical);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     DRIVER_ASKED(cuMemRelease);
     Lock lock(world());
-    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory_state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
     drop(handle);
     return CUDA_SUCCESS;
 }
@@ -253,10 +254,10 @@ DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemRetainAllocationHandle);
     Lock lock(world());
-    auto mapping = containing(state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
-    if (mapping == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    auto mapping = containing(memory_state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
+    if (mapping == memory_state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     *handle = mapping->second.handle;
-    ++state().physical[*handle].references;
+    ++memory_state().physical[*handle].references;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
@@ -264,7 +265,7 @@ DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationPro
     if (!properties) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemGetAllocationPropertiesFromHandle);
     Lock lock(world());
-    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory_state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
     *properties = {};
     properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -274,22 +275,23 @@ DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset
                                 CUmemGenericAllocationHandle handle, unsigned long long) {
     DRIVER_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
     Lock lock(world());
-    auto physical = state().physical.find(handle);
-    auto reserved = containing(state().reservations, address, plain);
-    if (physical == state().physical.end() || bytes > physical->second.bytes ||
+    auto physical = memory_state().physical.find(handle);
+    auto reserved = containing(memory_state().reservations, address, plain);
+    if (physical == memory_state().physical.end() || bytes > physical->second.bytes ||
         offset > physical->second.bytes - bytes) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (reserved == state().reservations.end() || address + bytes > reserved->first + reserved->second) {
+    if (reserved == memory_state().reservations.end() ||
+        address + bytes > reserved->first + reserved->second) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (containing(state().mappings, address, of_mapping) != state().mappings.end())
+    if (containing(memory_state().mappings, address, of_mapping) != memory_state().mappings.end())
         return CUDA_ERROR_ALREADY_MAPPED;
     void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                       state().file, static_cast<off_t>(physical->second.offset + offset));
+                       memory_state().file, static_cast<off_t>(physical->second.offset + offset));
     if (place == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     ++physical->second.references;
-    state().mappings[address] = {bytes, handle};
+    memory_state().mappings[address] = {bytes, handle};
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
@@ -297,7 +299,7 @@ DRIVER_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     CUresult status = CUDA_ERROR_INVALID_VALUE;
     backend().quietly([&] {
         Lock lock(world());
-        if (!state().mappings.contains(address)) return;
+        if (!memory_state().mappings.contains(address)) return;
         unmap(address, bytes);
         status = CUDA_SUCCESS;
     });
@@ -311,12 +313,12 @@ DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const C
                            : access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
                                                                                  : PROT_NONE;
     Lock lock(world());
-    auto reserved = containing(state().reservations, address, plain);
-    if (reserved == state().reservations.end()) return CUDA_ERROR_INVALID_VALUE;
+    auto reserved = containing(memory_state().reservations, address, plain);
+    if (reserved == memory_state().reservations.end()) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > reserved->first + reserved->second - address) return CUDA_ERROR_INVALID_VALUE;
     if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
-    for (auto it = state().mappings.lower_bound(address);
-         it != state().mappings.end() && it->first < address + bytes; ++it) {
+    for (auto it = memory_state().mappings.lower_bound(address);
+         it != memory_state().mappings.end() && it->first < address + bytes; ++it) {
         it->second.writable = protection == (PROT_READ | PROT_WRITE);
     }
     return CUDA_SUCCESS;
@@ -328,7 +330,7 @@ DRIVER_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<CUdeviceptr>(aligned_alloc(512, (bytes + 511) & ~511ull));
     Lock lock(world());
-    state().allocations[*address] = bytes;
+    memory_state().allocations[*address] = bytes;
     lock.unlock();
     backend().allocated(*address, bytes);
     return CUDA_SUCCESS;
@@ -339,10 +341,10 @@ DRIVER_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
     uint64_t bytes = 0;
     {
         Lock lock(world());
-        auto found = state().allocations.find(address);
-        if (found == state().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+        auto found = memory_state().allocations.find(address);
+        if (found == memory_state().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
         bytes = found->second;
-        state().allocations.erase(found);
+        memory_state().allocations.erase(found);
     }
     give_memory(bytes);
     backend().freed(address, bytes);
@@ -354,12 +356,12 @@ DRIVER_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigne
     DRIVER_ASKED(cuMemHostRegister_v2, "%p bytes=%zx", pointer, bytes);
     Lock lock(world());
     const uint64_t address = reinterpret_cast<uint64_t>(pointer);
-    auto next = state().registered.lower_bound(address);
+    auto next = memory_state().registered.lower_bound(address);
     const bool overlaps =
-        containing(state().registered, address, of_registered) != state().registered.end() ||
-        (next != state().registered.end() && next->first < address + bytes);
+        containing(memory_state().registered, address, of_registered) != memory_state().registered.end() ||
+        (next != memory_state().registered.end() && next->first < address + bytes);
     if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    state().registered[address] = {bytes, flags};
+    memory_state().registered[address] = {bytes, flags};
     lock.unlock();
     backend().allocated(address, bytes);
     return CUDA_SUCCESS;
@@ -367,10 +369,10 @@ DRIVER_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigne
 DRIVER_EXPORT CUresult cuMemHostUnregister(void* pointer) {
     DRIVER_ASKED(cuMemHostUnregister, "%p", pointer);
     Lock lock(world());
-    auto found = state().registered.find(reinterpret_cast<uint64_t>(pointer));
-    if (found == state().registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    auto found = memory_state().registered.find(reinterpret_cast<uint64_t>(pointer));
+    if (found == memory_state().registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     const uint64_t bytes = found->second.bytes;
-    state().registered.erase(found);
+    memory_state().registered.erase(found);
     lock.unlock();
     backend().freed(reinterpret_cast<uint64_t>(pointer), bytes);
     return CUDA_SUCCESS;
@@ -380,7 +382,7 @@ DRIVER_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* 
     DRIVER_ASKED(cuMemHostGetDevicePointer_v2);
     Lock lock(world());
     *address = reinterpret_cast<CUdeviceptr>(pointer);
-    return containing(state().registered, *address, of_registered) == state().registered.end()
+    return containing(memory_state().registered, *address, of_registered) == memory_state().registered.end()
                ? CUDA_ERROR_INVALID_VALUE
                : CUDA_SUCCESS;
 }

@@ -9,19 +9,19 @@ namespace smt::runtime::device::hosted {
 
 namespace {
 
-struct State {
+struct ModulesState {
     std::unordered_map<void*, std::unique_ptr<Image>> images;  // by CUmodule or CUlibrary
     std::unordered_map<const void*, Function*> functions;      // by CUfunction or CUkernel
 };
 
-State& state() {
-    static State* state = new State;
+ModulesState& modules_state() {
+    static ModulesState* state = new ModulesState;
     return *state;
 }
 
 Image* find_image(void* handle) {
-    auto found = state().images.find(handle);
-    return found == state().images.end() ? nullptr : found->second.get();
+    auto found = modules_state().images.find(handle);
+    return found == modules_state().images.end() ? nullptr : found->second.get();
 }
 
 // The function, ready to be asked about.
@@ -78,11 +78,12 @@ CUresult load(const void* bytes, unsigned count, CUjit_option* options, void** v
     logs.write(1, log);
     if (status != CUDA_SUCCESS) return status;
     Lock lock(world());
-    for (auto& [name, function] : image->functions) state().functions[function.get()] = function.get();
+    for (auto& [name, function] : image->functions)
+        modules_state().functions[function.get()] = function.get();
     for (auto& [name, global] : image->globals)
         if (!global.lent) know_global(global.address, global.bytes);
     *handle = image.get();
-    state().images[*handle] = std::move(image);
+    modules_state().images[*handle] = std::move(image);
     return CUDA_SUCCESS;
 }
 
@@ -90,11 +91,11 @@ CUresult unload(void* handle) {
     std::unique_ptr<Image> image;
     {
         Lock lock(world());
-        auto found = state().images.find(handle);
-        if (found == state().images.end()) return CUDA_ERROR_INVALID_HANDLE;
+        auto found = modules_state().images.find(handle);
+        if (found == modules_state().images.end()) return CUDA_ERROR_INVALID_HANDLE;
         image = std::move(found->second);
-        state().images.erase(found);
-        for (auto& [name, function] : image->functions) state().functions.erase(function.get());
+        modules_state().images.erase(found);
+        for (auto& [name, function] : image->functions) modules_state().functions.erase(function.get());
         for (auto& [name, global] : image->globals) know_global(global.address, 0);
     }
     backend().quietly([&] { image.reset(); });
@@ -206,8 +207,8 @@ CUresult owner(Handle* image, void* handle) {
 
 Function* find_function(const void* handle) {
     Lock lock(world());
-    auto found = state().functions.find(handle);
-    return found == state().functions.end() ? nullptr : found->second;
+    auto found = modules_state().functions.find(handle);
+    return found == modules_state().functions.end() ? nullptr : found->second;
 }
 
 CUresult pack(CUfunction handle, void** parameters, void** extra, std::vector<char>* packed) {

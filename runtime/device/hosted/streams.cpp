@@ -18,15 +18,15 @@ struct Event {
     std::vector<Node*> nodes;
 };
 
-struct State {
+struct StreamsState {
     std::unordered_map<CUstream, std::shared_ptr<Stream>> streams;
     std::shared_ptr<Stream> default_stream;
     std::unordered_map<CUevent, std::shared_ptr<Event>> events;
     uint64_t next_id = 1;
 };
 
-State& state() {
-    static State* state = new State;
+StreamsState& streams_state() {
+    static StreamsState* state = new StreamsState;
     return *state;
 }
 
@@ -35,14 +35,14 @@ std::shared_ptr<Stream> start_stream(unsigned flags, int priority, Places places
     stream->flags = flags;
     stream->priority = priority;
     stream->places = std::move(places);
-    stream->id = state().next_id++;
+    stream->id = streams_state().next_id++;
     backend().opened(stream);
     return stream;
 }
 
 std::shared_ptr<Event> find_event(CUevent handle) {
-    auto found = state().events.find(handle);
-    return found == state().events.end() ? nullptr : found->second;
+    auto found = streams_state().events.find(handle);
+    return found == streams_state().events.end() ? nullptr : found->second;
 }
 
 }  // namespace
@@ -50,23 +50,23 @@ std::shared_ptr<Event> find_event(CUevent handle) {
 CUstream make_stream(unsigned flags, int priority, Places places) {
     auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority, std::move(places));
     const auto handle = reinterpret_cast<CUstream>(stream.get());
-    state().streams[handle] = std::move(stream);
+    streams_state().streams[handle] = std::move(stream);
     return handle;
 }
 
 std::shared_ptr<Stream> find_stream(CUstream handle) {
     if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
-        if (!state().default_stream) state().default_stream = start_stream(0, 0);
-        return state().default_stream;
+        if (!streams_state().default_stream) streams_state().default_stream = start_stream(0, 0);
+        return streams_state().default_stream;
     }
-    auto found = state().streams.find(handle);
-    return found == state().streams.end() ? nullptr : found->second;
+    auto found = streams_state().streams.find(handle);
+    return found == streams_state().streams.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<Stream>> all_streams() {
     std::vector<std::shared_ptr<Stream>> all;
-    for (auto& [handle, stream] : state().streams) all.push_back(stream);
-    if (state().default_stream) all.push_back(state().default_stream);
+    for (auto& [handle, stream] : streams_state().streams) all.push_back(stream);
+    if (streams_state().default_stream) all.push_back(streams_state().default_stream);
     return all;
 }
 
@@ -130,11 +130,11 @@ DRIVER_EXPORT CUresult cuStreamCreate(CUstream* handle, unsigned flags) {
 DRIVER_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     DRIVER_ASKED(cuStreamDestroy_v2);
     Lock lock(world());
-    auto found = state().streams.find(handle);
-    if (found == state().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = streams_state().streams.find(handle);
+    if (found == streams_state().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
     found->second->closing = true;
     backend().submitted(*found->second);
-    state().streams.erase(found);
+    streams_state().streams.erase(found);
     changed().notify_all();
     return CUDA_SUCCESS;
 }
@@ -242,13 +242,13 @@ DRIVER_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     auto event = std::make_shared<Event>();
     event->flags = flags;
     *handle = reinterpret_cast<CUevent>(event.get());
-    state().events[*handle] = event;
+    streams_state().events[*handle] = event;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
     DRIVER_ASKED(cuEventDestroy_v2);
     Lock lock(world());
-    return state().events.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return streams_state().events.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
     DRIVER_ASKED(cuEventRecordWithFlags);

@@ -37,12 +37,12 @@ namespace {
 constexpr size_t kBuckets = 4096;  // hash buckets; more kernels make short chains
 
 // Held while an image is loaded, so that two first launches do not load it twice.
-constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Entry* buckets[kBuckets]{};
 
-struct Locked {
-    Locked() { pthread_mutex_lock(&lock); }
-    ~Locked() { pthread_mutex_unlock(&lock); }
+struct RegistryLocked {
+    RegistryLocked() { pthread_mutex_lock(&registry_lock); }
+    ~RegistryLocked() { pthread_mutex_unlock(&registry_lock); }
 };
 
 Entry*& bucket_of(const void* host) {
@@ -62,7 +62,7 @@ void add(Image* image, Entry::Kind kind, const void* host, const char* name, siz
     entry->name = name;
     entry->bytes = bytes;
     entry->image = image;
-    Locked locked;
+    RegistryLocked locked;
     Entry** at = &bucket_of(host);
     while (*at) at = &(*at)->next_in_bucket;
     *at = entry;
@@ -138,7 +138,7 @@ Image* add_image(const FatbinWrapper* fatbin) {
 // Entries become unreachable but stay allocated: the program's static variables still point to them.
 void remove_image(Image* image) {
     if (!image) return;
-    Locked locked;
+    RegistryLocked locked;
     for (Entry* gone = image->entries; gone; gone = gone->next_in_image) {
         Entry** at = &bucket_of(gone->host);
         while (*at && *at != gone) at = &(*at)->next_in_bucket;
@@ -162,13 +162,13 @@ void add_managed(Image* image, void** host_pointer, const char* name, size_t byt
 }
 
 Entry* find_entry(const void* host) {
-    Locked locked;
+    RegistryLocked locked;
     return find_locked(host, true);
 }
 
 cudaError_t resolve(Entry* entry, RegisteredKernel& kernel) {
     if (entry->generation.load(std::memory_order_acquire) != generation()) {
-        Locked locked;
+        RegistryLocked locked;
         if (cudaError_t failed = ask_for_kernel(*entry)) return failed;
     }
     kernel = entry->kernel;
@@ -184,7 +184,7 @@ cudaError_t find_kernel(const void* host, RegisteredKernel& kernel) {
 }
 
 cudaError_t find_symbol(const void* host, Symbol& symbol) {
-    Locked locked;
+    RegistryLocked locked;
     Entry* entry = find_locked(host, false);
     if (!entry && host) entry = find_managed_locked(host);
     if (!entry) return cudaErrorInvalidSymbol;
@@ -200,12 +200,12 @@ cudaError_t find_symbol(const void* host, Symbol& symbol) {
 
 cudaError_t load(Image* image) {
     if (!image) return cudaErrorMemoryAllocation;
-    Locked locked;
+    RegistryLocked locked;
     return load_locked(*image);
 }
 
 const void* host_side(CUfunction function) {
-    Locked locked;
+    RegistryLocked locked;
     for (Entry* bucket : buckets) {
         for (Entry* at = bucket; at; at = at->next_in_bucket) {
             if (at->kind == Entry::Kind::kKernel && at->kernel.function == function) return at->host;

@@ -11,7 +11,7 @@
 namespace smt::runtime::device::simulated {
 namespace {
 
-using Kind = ptx::Initializer::Kind;
+using InitializerKind = ptx::Initializer::Kind;
 
 class Writer {
 public:
@@ -25,11 +25,11 @@ public:
     // `level` dimensions are open already; `at` is where the value goes.
     void write(const ptx::Initializer& value, size_t level, uint64_t at) {
         if (error) return;
-        if (value.kind != Kind::kList) return scalar(value, at);
+        if (value.kind != InitializerKind::kList) return scalar(value, at);
         const uint64_t stride = stride_of(level);
         for (const ptx::Initializer& element : value.elements) {
             write(element, level + 1, at);
-            at += element.kind == Kind::kList ? stride : element_;
+            at += element.kind == InitializerKind::kList ? stride : element_;
         }
     }
     std::optional<LoadError> error;
@@ -49,11 +49,12 @@ private:
             return;
         }
         uint64_t bits = value.bits;
-        if (value.kind == Kind::kSymbol) bits = symbol(value);
-        if (value.kind == Kind::kFloat64 && element_ == 4)
+        if (value.kind == InitializerKind::kSymbol) bits = symbol(value);
+        if (value.kind == InitializerKind::kFloat64 && element_ == 4)
             bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
-        if (value.kind == Kind::kFloat64 && element_ == 2) bits = double_to_half(std::bit_cast<double>(bits));
-        if (value.kind == Kind::kFloat32 && element_ == 8)
+        if (value.kind == InitializerKind::kFloat64 && element_ == 2)
+            bits = double_to_half(std::bit_cast<double>(bits));
+        if (value.kind == InitializerKind::kFloat32 && element_ == 8)
             bits = std::bit_cast<uint64_t>(
                 static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits))));
         std::memcpy(to_ + at, &bits, std::min<uint64_t>(element_, 8));
@@ -89,7 +90,8 @@ std::optional<LoadError> write_initializer(const ptx::Variable& variable, std::b
 }
 
 uint64_t initialised_bytes(const ptx::Variable& variable) {
-    if (!variable.initializer || variable.initializer->kind != Kind::kList || variable.dimensions.empty())
+    if (!variable.initializer || variable.initializer->kind != InitializerKind::kList ||
+        variable.dimensions.empty())
         return 0;
     uint64_t bytes = std::max(1, ptx::bits(variable.type) / 8) * static_cast<uint64_t>(variable.vector);
     for (size_t i = 1; i < variable.dimensions.size(); ++i) bytes *= variable.dimensions[i];

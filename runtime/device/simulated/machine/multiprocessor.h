@@ -79,7 +79,6 @@ private:
     std::vector<std::unique_ptr<Resident>> residents_;
     uint32_t blocks_ = 0;
     uint32_t warps_ = 0;
-    uint32_t threads_ = 0;
     uint32_t shared_ = 0;
     uint32_t barriers_ = 0;
     Cycle shared_free_ = 0;  // of the shared-memory pipe

@@ -6,44 +6,44 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 template <class F>
-Handler unary(const ptx::Instruction& s, F) {
+Handler approximate_unary(const ptx::Instruction& s, F) {
     if (s.has(Modifier::kFtz))
         return lanewise<float, float>([](float a) { return finish<true, false>(F{}(flush(a))); });
     return lanewise<float, float>([](float a) { return finish<false, false>(F{}(a)); });
 }
 
-void operands(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void approximate_operands(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.a = d.read(s.operands[1], s.types[0]);
     in.d = d.write(s.operands[0], s.types[0]);
 }
 
 void decode_function(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    operands(d, s, in);
+    approximate_operands(d, s, in);
     switch (s.opcode) {
         case Opcode::kRcp:
-            in.run = unary(s, [](float a) { return 1 / a; });
+            in.run = approximate_unary(s, [](float a) { return 1 / a; });
             break;
         case Opcode::kSqrt:
-            in.run = unary(s, [](float a) { return std::sqrt(a); });
+            in.run = approximate_unary(s, [](float a) { return std::sqrt(a); });
             break;
         case Opcode::kRsqrt:
-            in.run =
-                unary(s, [](float a) { return static_cast<float>(1 / std::sqrt(static_cast<double>(a))); });
+            in.run = approximate_unary(
+                s, [](float a) { return static_cast<float>(1 / std::sqrt(static_cast<double>(a))); });
             break;
         case Opcode::kSin:
-            in.run = unary(s, [](float a) { return std::sin(a); });
+            in.run = approximate_unary(s, [](float a) { return std::sin(a); });
             break;
         case Opcode::kCos:
-            in.run = unary(s, [](float a) { return std::cos(a); });
+            in.run = approximate_unary(s, [](float a) { return std::cos(a); });
             break;
         case Opcode::kLg2:
-            in.run = unary(s, [](float a) { return std::log2(a); });
+            in.run = approximate_unary(s, [](float a) { return std::log2(a); });
             break;
         case Opcode::kEx2:
-            in.run = unary(s, [](float a) { return std::exp2(a); });
+            in.run = approximate_unary(s, [](float a) { return std::exp2(a); });
             break;
         default:
-            in.run = unary(s, [](float a) { return std::tanh(a); });
+            in.run = approximate_unary(s, [](float a) { return std::tanh(a); });
             break;
     }
 }
@@ -59,7 +59,7 @@ double flush_double(double value) {
 }
 
 void decode_double(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    operands(d, s, in);
+    approximate_operands(d, s, in);
     in.unit = Unit::kSpecial;
     in.run = s.opcode == Opcode::kRcp
                  ? lanewise<double, double>(
@@ -70,17 +70,17 @@ void decode_double(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 }
 
 void decode_rsqrt_double(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    operands(d, s, in);
+    approximate_operands(d, s, in);
     in.run = lanewise<double, double>([](double a) { return 1 / std::sqrt(a); });
 }
 
 // Divisors beyond 2^126 give zero, or NaN under an infinity; the rest divides as usual.
-float divide(float a, float b) {
+float approximate_divide(float a, float b) {
     if (std::fabs(b) > 0x1p126f && !std::isinf(b)) return std::isinf(a) ? NAN : a * std::copysign(0.0f, b);
     return a / b;
 }
 
-void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_approximate_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     read_two(d, s, in, s.types[0]);
     in.d = d.write(s.operands[0], s.types[0]);
     const bool ftz = s.has(Modifier::kFtz);
@@ -90,10 +90,11 @@ void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
                       [](float a, float b) { return finish<true, false>(flush(a) / flush(b)); })
                 : lanewise<float, float, float>([](float a, float b) { return finish<false, false>(a / b); });
     else
-        in.run = ftz ? lanewise<float, float, float>(
-                           [](float a, float b) { return finish<true, false>(divide(flush(a), flush(b))); })
+        in.run = ftz ? lanewise<float, float, float>([](float a, float b) {
+            return finish<true, false>(approximate_divide(flush(a), flush(b)));
+        })
                      : lanewise<float, float, float>(
-                           [](float a, float b) { return finish<false, false>(divide(a, b)); });
+                           [](float a, float b) { return finish<false, false>(approximate_divide(a, b)); });
 }
 
 }  // namespace
@@ -119,8 +120,8 @@ void add_approximate(std::vector<Row>& rows) {
     row(Opcode::kRcp, "approx ftz", "", "f64", decode_double, "upper words only");
     row(Opcode::kRsqrt, "approx ftz", "", "f64", decode_double, "upper words only");
     row(Opcode::kRsqrt, "approx", "", "f64", decode_rsqrt_double);
-    row(Opcode::kDiv, "approx", "ftz", "f32", decode_div);
-    row(Opcode::kDiv, "full", "ftz", "f32", decode_div);
+    row(Opcode::kDiv, "approx", "ftz", "f32", decode_approximate_div);
+    row(Opcode::kDiv, "full", "ftz", "f32", decode_approximate_div);
 }
 
 }  // namespace smt::runtime::device::simulated

@@ -15,25 +15,25 @@ struct Exchange_ {
         return b;
     }
 };
-struct And {
+struct AtomicAnd {
     template <class T>
     T operator()(T a, T b) const {
         return a & b;
     }
 };
-struct Or {
+struct AtomicOr {
     template <class T>
     T operator()(T a, T b) const {
         return a | b;
     }
 };
-struct Xor {
+struct AtomicXor {
     template <class T>
     T operator()(T a, T b) const {
         return a ^ b;
     }
 };
-struct Add {
+struct AtomicAdd {
     template <class T>
     T operator()(T a, T b) const {
         return static_cast<T>(wrap(a) + wrap(b));
@@ -42,16 +42,16 @@ struct Add {
     float operator()(float a, float b) const { return canonical(a + b); }
 };
 // As on hardware, additions in global memory take subnormals for zero.
-struct AddFlushed {
+struct AtomicAddFlushed {
     float operator()(float a, float b) const { return canonical(flush(flush(a) + flush(b))); }
 };
-struct Min {
+struct AtomicMin {
     template <class T>
     T operator()(T a, T b) const {
         return std::min(a, b);
     }
 };
-struct Max {
+struct AtomicMax {
     template <class T>
     T operator()(T a, T b) const {
         return std::max(a, b);
@@ -183,33 +183,34 @@ Handler halves(Type type) {
 // Generic addresses of shared memory keep subnormals, too: decided by the space the step found.
 template <bool>
 void add_single(Execution& x, const Instruction& in) {
-    if (in.space == Space::kShared) return update<float, Add>(x, in);
+    if (in.space == Space::kShared) return update<float, AtomicAdd>(x, in);
     if (in.space == Space::kNone) {
         uint64_t addresses[kLanes];
         find_addresses(x, in, addresses);
-        if (in_window(addresses[std::countr_zero(x.mask)], kSharedWindow)) return update<float, Add>(x, in);
+        if (in_window(addresses[std::countr_zero(x.mask)], kSharedWindow))
+            return update<float, AtomicAdd>(x, in);
     }
-    update<float, AddFlushed>(x, in);
+    update<float, AtomicAddFlushed>(x, in);
 }
 
-Handler pick(const ptx::Instruction& s) {
+Handler pick_atomic(const ptx::Instruction& s) {
     const Type type = s.types[0];
     const bool halves_type = is_half(type) || type == Type::kBf16 || type == Type::kBf16x2;
     if (s.has(Modifier::kExch))
         return type == Type::kB128 ? update<U128, Exchange_> : bitwise(type, Exchange_{});
-    if (s.has(Modifier::kAnd)) return bitwise(type, And{});
-    if (s.has(Modifier::kOr)) return bitwise(type, Or{});
-    if (s.has(Modifier::kXor)) return bitwise(type, Xor{});
+    if (s.has(Modifier::kAnd)) return bitwise(type, AtomicAnd{});
+    if (s.has(Modifier::kOr)) return bitwise(type, AtomicOr{});
+    if (s.has(Modifier::kXor)) return bitwise(type, AtomicXor{});
     if (s.has(Modifier::kInc)) return update<uint32_t, Increment>;
     if (s.has(Modifier::kDec)) return update<uint32_t, Decrement>;
     if (s.has(Modifier::kMin))
-        return halves_type ? halves<HalfOperation::kMin>(type) : arithmetic(type, Min{});
+        return halves_type ? halves<HalfOperation::kMin>(type) : arithmetic(type, AtomicMin{});
     if (s.has(Modifier::kMax))
-        return halves_type ? halves<HalfOperation::kMax>(type) : arithmetic(type, Max{});
+        return halves_type ? halves<HalfOperation::kMax>(type) : arithmetic(type, AtomicMax{});
     if (!s.has(Modifier::kAdd)) return nullptr;
     if (type == Type::kF32) return add_single<true>;
-    if (type == Type::kF64) return update<double, Add>;
-    return halves_type ? halves<HalfOperation::kAdd>(type) : arithmetic(type, Add{});
+    if (type == Type::kF64) return update<double, AtomicAdd>;
+    return halves_type ? halves<HalfOperation::kAdd>(type) : arithmetic(type, AtomicAdd{});
 }
 
 Handler pick_swap(Type type) {
@@ -227,13 +228,13 @@ Handler pick_swap(Type type) {
     }
 }
 
-std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
+std::vector<ptx::Operand> atomic_elements(const ptx::Operand& operand) {
     return operand.kind == ptx::Operand::Kind::kVector ? operand.elements
                                                        : std::vector<ptx::Operand>{operand};
 }
 
 // atom d, [a], b{, c}; red [a], b.
-void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_atomic(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool gives = s.opcode == Opcode::kAtom;
     const size_t first = gives ? 1 : 0;
     decode_address(d, s, s.operands[first], in);
@@ -250,14 +251,14 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         result(s.operands[0]);
         in.run = pick_swap(s.types[0]);
     } else {
-        const auto sources = elements_of(s.operands[first + 1]);
+        const auto sources = atomic_elements(s.operands[first + 1]);
         for (const ptx::Operand& source : sources) slots.push_back(d.read(source, s.types[0]));
         in.count = static_cast<uint8_t>(sources.size());
         if (gives) {
             in.target |= 1;
-            for (const ptx::Operand& each : elements_of(s.operands[0])) result(each);
+            for (const ptx::Operand& each : atomic_elements(s.operands[0])) result(each);
         }
-        in.run = pick(s);
+        in.run = pick_atomic(s);
     }
     in.list = d.list(slots);
 }
@@ -278,7 +279,7 @@ void add_atomic(std::vector<Row>& rows) {
                         types(first),
                         {},
                         Unit::kMemory,
-                        decode,
+                        decode_atomic,
                         note});
     };
     row(Opcode::kAtom, "cas", "", "b16 b32 b64 b128 u32 u64 s32 s64");

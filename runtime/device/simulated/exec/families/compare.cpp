@@ -153,7 +153,7 @@ Compare compare_16(Type type) {
     return is_half(type) ? compare_halves<HalfFormat, Shift, T> : compare_halves<BrainFormat, Shift, T>;
 }
 
-Compare pick(Type type, Modifier how, bool ftz) {
+Compare pick_compare(Type type, Modifier how, bool ftz) {
     switch (type) {
         case Type::kB16:
         case Type::kU16:
@@ -200,7 +200,7 @@ bool prepare(Decoder& d, const ptx::Instruction& s, Instruction& in, Type type) 
     read_two(d, s, in, type);
     in.count = static_cast<uint8_t>(boolean_of(s));
     if (s.operands.size() == 4) in.c = d.read_predicate(s.operands[3]);
-    Compare compare = pick(type, comparison_of(s), s.has(Modifier::kFtz));
+    Compare compare = pick_compare(type, comparison_of(s), s.has(Modifier::kFtz));
     if (compare == nullptr) d.refuse("this comparison is not defined for the type");
     in.value = reinterpret_cast<uint64_t>(compare);
     in.target = comparison_word(s);

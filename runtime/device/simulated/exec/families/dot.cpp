@@ -33,7 +33,7 @@ Handler dot2() {
     });
 }
 
-void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_dot(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.types.size() != 2) return d.refuse("two types belong here");
     read_three(d, s, in, Type::kB32);
     in.d = d.write(s.operands[0], Type::kB32);
@@ -56,9 +56,16 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_dot(std::vector<Row>& rows) {
     const TypeSet words = types("u32 s32");
-    rows.push_back({"Dot products", Opcode::kDp4a, {}, {}, words, words, Unit::kInteger, decode, ""});
-    rows.push_back(
-        {"Dot products", Opcode::kDp2a, {}, modifiers("lo hi"), words, words, Unit::kInteger, decode, ""});
+    rows.push_back({"Dot products", Opcode::kDp4a, {}, {}, words, words, Unit::kInteger, decode_dot, ""});
+    rows.push_back({"Dot products",
+                    Opcode::kDp2a,
+                    {},
+                    modifiers("lo hi"),
+                    words,
+                    words,
+                    Unit::kInteger,
+                    decode_dot,
+                    ""});
 }
 
 }  // namespace smt::runtime::device::simulated

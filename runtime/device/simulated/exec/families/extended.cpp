@@ -27,7 +27,7 @@ void with_carry(Execution& x, const Instruction& in) {
     if ((in.target & kOut) != 0) x.set_predicate(flag, after);
 }
 
-struct Add {
+struct AddCarry {
     template <class T>
     T operator()(T a, T b, T, bool& carry) const {
         const T part = a + b;
@@ -36,7 +36,7 @@ struct Add {
         return sum;
     }
 };
-struct Sub {
+struct SubtractBorrow {
     template <class T>
     T operator()(T a, T b, T, bool& carry) const {
         const T part = a - b;
@@ -65,7 +65,7 @@ template <bool High, bool Signed>
 struct Mad {
     template <class T>
     T operator()(T a, T b, T c, bool& carry) const {
-        return Add{}(product_half(a, b, High, Signed), c, T{0}, carry);
+        return AddCarry{}(product_half(a, b, High, Signed), c, T{0}, carry);
     }
 };
 
@@ -74,16 +74,16 @@ Handler by_width(Type type) {
     return ptx::bits(type) == 32 ? with_carry<uint32_t, F> : with_carry<uint64_t, F>;
 }
 
-Handler pick(const ptx::Instruction& s) {
+Handler pick_extended(const ptx::Instruction& s) {
     const Type type = s.types[0];
     const bool is_signed = type == Type::kS32 || type == Type::kS64;
     switch (s.opcode) {
         case Opcode::kAdd:
         case Opcode::kAddc:
-            return by_width<Add>(type);
+            return by_width<AddCarry>(type);
         case Opcode::kSub:
         case Opcode::kSubc:
-            return by_width<Sub>(type);
+            return by_width<SubtractBorrow>(type);
         default:
             break;
     }
@@ -92,14 +92,14 @@ Handler pick(const ptx::Instruction& s) {
     return is_signed ? by_width<Mad<false, true>>(type) : by_width<Mad<false, false>>(type);
 }
 
-void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_extended(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool three = s.operands.size() == 4;
     if (three)
         read_three(d, s, in, s.types[0]);
     else
         read_two(d, s, in, s.types[0]);
     in.d = d.write(s.operands[0], s.types[0]);
-    in.run = pick(s);
+    in.run = pick_extended(s);
     const bool takes = s.opcode == Opcode::kAddc || s.opcode == Opcode::kSubc || s.opcode == Opcode::kMadc;
     const Slot flag = d.carry();
     in.list = d.list({flag});
@@ -120,8 +120,15 @@ void add_extended(std::vector<Row>& rows) {
     const char* family = "Extended precision";
     const TypeSet all = types("u32 s32 u64 s64");
     const auto row = [&](Opcode opcode, const char* required, const char* allowed) {
-        rows.push_back(
-            {family, opcode, modifiers(required), modifiers(allowed), all, {}, Unit::kInteger, decode, ""});
+        rows.push_back({family,
+                        opcode,
+                        modifiers(required),
+                        modifiers(allowed),
+                        all,
+                        {},
+                        Unit::kInteger,
+                        decode_extended,
+                        ""});
     };
     row(Opcode::kAdd, "cc", "");
     row(Opcode::kAddc, "", "cc");

@@ -68,7 +68,7 @@ void run_packed(Execution& x, const Instruction& in) {
 }
 
 template <class Op>
-void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_half(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const Type type = s.types[0];
     const size_t sources = s.operands.size() - 1;
     if (sources > 3) return d.refuse("the form with that many sources is not supported");
@@ -85,13 +85,13 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         in.run = packed ? run_packed<BrainFormat, Op> : run_single<BrainFormat, Op>;
 }
 
-struct Add {
+struct HalfAdd {
     template <class H>
     static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
         return H::down(H::up(a) + H::up(b));
     }
 };
-struct Sub {
+struct HalfSub {
     template <class H>
     static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
         return H::down(H::up(a) - H::up(b));
@@ -170,13 +170,14 @@ struct Extreme {
 };
 
 template <bool Most>
-void decode_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_half_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.operands.size() != 3) return d.refuse("the form with three sources is not supported");
     const bool nan = s.has(Modifier::kNaN);
     if (s.has(Modifier::kXorsign))
-        return nan ? decode<Extreme<Most, true, true>>(d, s, in)
-                   : decode<Extreme<Most, false, true>>(d, s, in);
-    nan ? decode<Extreme<Most, true, false>>(d, s, in) : decode<Extreme<Most, false, false>>(d, s, in);
+        return nan ? decode_half<Extreme<Most, true, true>>(d, s, in)
+                   : decode_half<Extreme<Most, false, true>>(d, s, in);
+    nan ? decode_half<Extreme<Most, true, false>>(d, s, in)
+        : decode_half<Extreme<Most, false, false>>(d, s, in);
 }
 
 }  // namespace
@@ -188,25 +189,25 @@ void add_half(std::vector<Row>& rows) {
         rows.push_back(
             {family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, ""});
     };
-    row(Opcode::kAdd, "", "rn ftz sat", "f16 f16x2", decode<Add>);
-    row(Opcode::kAdd, "", "rn", "bf16 bf16x2", decode<Add>);
-    row(Opcode::kSub, "", "rn ftz sat", "f16 f16x2", decode<Sub>);
-    row(Opcode::kSub, "", "rn", "bf16 bf16x2", decode<Sub>);
-    row(Opcode::kMul, "", "rn ftz sat", "f16 f16x2", decode<Mul>);
-    row(Opcode::kMul, "", "rn", "bf16 bf16x2", decode<Mul>);
-    row(Opcode::kFma, "rn", "ftz sat relu", "f16 f16x2", decode<Fma>);
-    row(Opcode::kFma, "rn", "relu", "bf16 bf16x2", decode<Fma>);
-    row(Opcode::kNeg, "", "ftz", "f16 f16x2", decode<Neg>);
-    row(Opcode::kNeg, "", "", "bf16 bf16x2", decode<Neg>);
-    row(Opcode::kAbs, "", "ftz", "f16 f16x2", decode<Abs>);
-    row(Opcode::kAbs, "", "", "bf16 bf16x2", decode<Abs>);
-    row(Opcode::kMin, "", "ftz NaN xorsign abs", "f16 f16x2", decode_extreme<false>);
-    row(Opcode::kMin, "", "NaN xorsign abs", "bf16 bf16x2", decode_extreme<false>);
-    row(Opcode::kMax, "", "ftz NaN xorsign abs", "f16 f16x2", decode_extreme<true>);
-    row(Opcode::kMax, "", "NaN xorsign abs", "bf16 bf16x2", decode_extreme<true>);
-    row(Opcode::kEx2, "approx", "", "f16 f16x2", decode<Ex2>, Unit::kSpecial);
-    row(Opcode::kEx2, "approx ftz", "", "bf16 bf16x2", decode<Ex2>, Unit::kSpecial);
-    row(Opcode::kTanh, "approx", "", "f16 f16x2 bf16 bf16x2", decode<Tanh>, Unit::kSpecial);
+    row(Opcode::kAdd, "", "rn ftz sat", "f16 f16x2", decode_half<HalfAdd>);
+    row(Opcode::kAdd, "", "rn", "bf16 bf16x2", decode_half<HalfAdd>);
+    row(Opcode::kSub, "", "rn ftz sat", "f16 f16x2", decode_half<HalfSub>);
+    row(Opcode::kSub, "", "rn", "bf16 bf16x2", decode_half<HalfSub>);
+    row(Opcode::kMul, "", "rn ftz sat", "f16 f16x2", decode_half<Mul>);
+    row(Opcode::kMul, "", "rn", "bf16 bf16x2", decode_half<Mul>);
+    row(Opcode::kFma, "rn", "ftz sat relu", "f16 f16x2", decode_half<Fma>);
+    row(Opcode::kFma, "rn", "relu", "bf16 bf16x2", decode_half<Fma>);
+    row(Opcode::kNeg, "", "ftz", "f16 f16x2", decode_half<Neg>);
+    row(Opcode::kNeg, "", "", "bf16 bf16x2", decode_half<Neg>);
+    row(Opcode::kAbs, "", "ftz", "f16 f16x2", decode_half<Abs>);
+    row(Opcode::kAbs, "", "", "bf16 bf16x2", decode_half<Abs>);
+    row(Opcode::kMin, "", "ftz NaN xorsign abs", "f16 f16x2", decode_half_extreme<false>);
+    row(Opcode::kMin, "", "NaN xorsign abs", "bf16 bf16x2", decode_half_extreme<false>);
+    row(Opcode::kMax, "", "ftz NaN xorsign abs", "f16 f16x2", decode_half_extreme<true>);
+    row(Opcode::kMax, "", "NaN xorsign abs", "bf16 bf16x2", decode_half_extreme<true>);
+    row(Opcode::kEx2, "approx", "", "f16 f16x2", decode_half<Ex2>, Unit::kSpecial);
+    row(Opcode::kEx2, "approx ftz", "", "bf16 bf16x2", decode_half<Ex2>, Unit::kSpecial);
+    row(Opcode::kTanh, "approx", "", "f16 f16x2 bf16 bf16x2", decode_half<Tanh>, Unit::kSpecial);
 }
 
 }  // namespace smt::runtime::device::simulated

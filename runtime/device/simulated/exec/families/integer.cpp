@@ -75,7 +75,7 @@ void packed_binary(Decoder& d, const ptx::Instruction& s, Instruction& in, U, S)
                                         : lanewise<uint32_t, uint32_t, uint32_t>(g);
 }
 
-void decode_add(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_add(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const auto add = [](auto a, auto b) { return static_cast<decltype(a)>(wrap(a) + wrap(b)); };
     if (packed(s)) return packed_binary(d, s, in, add, add);
     integer_binary(d, s, in, add);
@@ -83,14 +83,14 @@ void decode_add(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         in.run = lanewise<int32_t, int32_t, int32_t>([](int64_t a, int64_t b) { return saturate(a + b); });
 }
 
-void decode_sub(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_sub(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const auto sub = [](auto a, auto b) { return static_cast<decltype(a)>(wrap(a) - wrap(b)); };
     integer_binary(d, s, in, sub);
     if (s.has(Modifier::kSat))
         in.run = lanewise<int32_t, int32_t, int32_t>([](int64_t a, int64_t b) { return saturate(a - b); });
 }
 
-void decode_mul(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_mul(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.has(Modifier::kHi)) return integer_binary(d, s, in, [](auto a, auto b) { return high_half(a, b); });
     integer_binary(d, s, in, [](auto a, auto b) { return static_cast<decltype(a)>(wrap(a) * wrap(b)); });
 }
@@ -199,7 +199,7 @@ void decode_sad(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     });
 }
 
-void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     integer_binary(d, s, in, [](auto a, auto b) { return divide(a, b); });
 }
 
@@ -207,11 +207,11 @@ void decode_rem(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     integer_binary(d, s, in, [](auto a, auto b) { return remainder(a, b); });
 }
 
-void decode_abs(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_abs(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     integer_unary(d, s, in, [](auto a) { return static_cast<decltype(a)>(a < 0 ? 0 - wrap(a) : wrap(a)); });
 }
 
-void decode_neg(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_integer_neg(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     integer_unary(d, s, in, [](auto a) { return static_cast<decltype(a)>(0 - wrap(a)); });
 }
 
@@ -247,12 +247,12 @@ void add_integer(std::vector<Row>& rows) {
         rows.push_back(
             {family, opcode, modifiers(required), modifiers(allowed), first, {}, unit, decode, note});
     };
-    row(Opcode::kAdd, "", "", all | pairs, decode_add);
-    row(Opcode::kAdd, "sat", "", types("s32"), decode_add);
-    row(Opcode::kSub, "", "", all, decode_sub);
-    row(Opcode::kSub, "sat", "", types("s32"), decode_sub);
-    row(Opcode::kMul, "lo", "", all, decode_mul);
-    row(Opcode::kMul, "hi", "", all, decode_mul);
+    row(Opcode::kAdd, "", "", all | pairs, decode_integer_add);
+    row(Opcode::kAdd, "sat", "", types("s32"), decode_integer_add);
+    row(Opcode::kSub, "", "", all, decode_integer_sub);
+    row(Opcode::kSub, "sat", "", types("s32"), decode_integer_sub);
+    row(Opcode::kMul, "lo", "", all, decode_integer_mul);
+    row(Opcode::kMul, "hi", "", all, decode_integer_mul);
     row(Opcode::kMul, "wide", "", narrow, decode_mul_wide);
     row(Opcode::kMad, "lo", "", all, decode_mad);
     row(Opcode::kMad, "hi", "", all, decode_mad);
@@ -262,10 +262,10 @@ void add_integer(std::vector<Row>& rows) {
     row(Opcode::kMad24, "", "lo hi", words, decode_mad24);
     row(Opcode::kMad24, "hi sat", "", types("s32"), decode_mad24);
     row(Opcode::kSad, "", "", all, decode_sad);
-    row(Opcode::kDiv, "", "", all, decode_div, "x / 0 is all ones");
+    row(Opcode::kDiv, "", "", all, decode_integer_div, "x / 0 is all ones");
     row(Opcode::kRem, "", "", all, decode_rem, "x % 0 is x");
-    row(Opcode::kAbs, "", "", types("s16 s32 s64"), decode_abs);
-    row(Opcode::kNeg, "", "", types("s16 s32 s64"), decode_neg);
+    row(Opcode::kAbs, "", "", types("s16 s32 s64"), decode_integer_abs);
+    row(Opcode::kNeg, "", "", types("s16 s32 s64"), decode_integer_neg);
     row(Opcode::kMin, "", "", all | pairs, decode_min);
     row(Opcode::kMin, "relu", "", types("s32 s16x2"), decode_min);
     row(Opcode::kMax, "", "", all | pairs, decode_max);

@@ -65,7 +65,7 @@ void copy(Execution& x, const Instruction& in) {
 
 // {a, b, ...} of Part into one Whole: the first is the lowest.
 template <class Whole, class Part>
-void pack(Execution& x, const Instruction& in) {
+void pack_parts(Execution& x, const Instruction& in) {
     Whole values[kLanes] = {};
     for (int k = 0; k < in.count; ++k) {
         const Part* part = x.at<Part>(x.group->code->slots[in.list + static_cast<uint32_t>(k)]);
@@ -77,7 +77,7 @@ void pack(Execution& x, const Instruction& in) {
 }
 
 template <class Whole, class Part>
-void unpack(Execution& x, const Instruction& in) {
+void unpack_parts(Execution& x, const Instruction& in) {
     Whole source[kLanes];
     std::memcpy(source, x.at<Whole>(in.a), sizeof(source));
     for (int k = 0; k < in.count; ++k) {
@@ -127,11 +127,14 @@ Handler pick_pack(int whole, int part, bool packs) {
     const auto both = [packs](Handler p, Handler u) { return packs ? p : u; };
     if (part == 8 && whole == 16) return both(pack_bytes<uint16_t>, unpack_bytes<uint16_t>);
     if (part == 8 && whole == 32) return both(pack_bytes<uint32_t>, unpack_bytes<uint32_t>);
-    if (part == 16 && whole == 32) return both(pack<uint32_t, uint16_t>, unpack<uint32_t, uint16_t>);
-    if (part == 16 && whole == 64) return both(pack<uint64_t, uint16_t>, unpack<uint64_t, uint16_t>);
-    if (part == 32 && whole == 64) return both(pack<uint64_t, uint32_t>, unpack<uint64_t, uint32_t>);
-    if (part == 32 && whole == 128) return both(pack<U128, uint32_t>, unpack<U128, uint32_t>);
-    if (part == 64 && whole == 128) return both(pack<U128, uint64_t>, unpack<U128, uint64_t>);
+    if (part == 16 && whole == 32)
+        return both(pack_parts<uint32_t, uint16_t>, unpack_parts<uint32_t, uint16_t>);
+    if (part == 16 && whole == 64)
+        return both(pack_parts<uint64_t, uint16_t>, unpack_parts<uint64_t, uint16_t>);
+    if (part == 32 && whole == 64)
+        return both(pack_parts<uint64_t, uint32_t>, unpack_parts<uint64_t, uint32_t>);
+    if (part == 32 && whole == 128) return both(pack_parts<U128, uint32_t>, unpack_parts<U128, uint32_t>);
+    if (part == 64 && whole == 128) return both(pack_parts<U128, uint64_t>, unpack_parts<U128, uint64_t>);
     return nullptr;
 }
 

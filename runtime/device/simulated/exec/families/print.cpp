@@ -9,7 +9,7 @@
 namespace smt::runtime::device::simulated {
 namespace {
 
-struct Conversion {
+struct PrintConversion {
     std::string flags;  // everything between % and the length modifier
     std::string length;
     char kind = 0;
@@ -32,7 +32,7 @@ void append(std::string* out, const std::string& format, T... values) {
 // A width or precision beyond this is a mistake or an attack on our memory.
 constexpr int kWidest = 4096;
 
-bool read_flags(const std::string& format, size_t& at, const PrintSource& source, Conversion& c) {
+bool read_flags(const std::string& format, size_t& at, const PrintSource& source, PrintConversion& c) {
     while (at < format.size()) {
         const char each = format[at];
         if (each == '*') {
@@ -58,7 +58,7 @@ bool read_flags(const std::string& format, size_t& at, const PrintSource& source
     return true;
 }
 
-bool print_integer(const Conversion& c, const PrintSource& source, std::string* out) {
+bool print_integer(const PrintConversion& c, const PrintSource& source, std::string* out) {
     const bool wide = c.length.find_first_of("ljztqL") != std::string::npos;
     const bool is_signed = c.kind == 'd' || c.kind == 'i';
     uint64_t value = 0;
@@ -73,7 +73,7 @@ bool print_integer(const Conversion& c, const PrintSource& source, std::string* 
     return true;
 }
 
-bool print_text(const Conversion& c, const PrintSource& source, std::string* out) {
+bool print_text(const PrintConversion& c, const PrintSource& source, std::string* out) {
     uint64_t address = 0;
     if (!source.next(8, &address)) return false;
     std::string text;
@@ -82,7 +82,7 @@ bool print_text(const Conversion& c, const PrintSource& source, std::string* out
     return true;
 }
 
-bool convert(const Conversion& c, const PrintSource& source, std::string* out) {
+bool print_converted(const PrintConversion& c, const PrintSource& source, std::string* out) {
     const std::string format = "%" + c.flags + c.kind;
     uint64_t value = 0;
     if (c.kind != 0 && std::string_view("diuxXo").find(c.kind) != std::string_view::npos)
@@ -122,8 +122,8 @@ bool format_print(const std::string& format, const PrintSource& source, std::str
             continue;
         }
         ++at;
-        Conversion c;
-        if (!read_flags(format, at, source, c) || !convert(c, source, out)) return false;
+        PrintConversion c;
+        if (!read_flags(format, at, source, c) || !print_converted(c, source, out)) return false;
     }
     return true;
 }

@@ -11,7 +11,7 @@ namespace smt::runtime::device::simulated {
 
 namespace {
 
-enum Kind : uint32_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
+enum BarrierOperation : uint32_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
 
 void run_barrier(Execution& x, const Instruction& in) {
     const uint32_t id = x.uniform<uint32_t>(in.a);

@@ -17,7 +17,7 @@ int64_t element(uint32_t value, int index, int bits, bool is_signed) {
                      : static_cast<int64_t>(field);
 }
 
-int64_t operate(Opcode opcode, int64_t a, int64_t b) {
+int64_t operate_video(Opcode opcode, int64_t a, int64_t b) {
     switch (opcode) {
         case Opcode::kVadd2:
         case Opcode::kVadd4:
@@ -39,7 +39,7 @@ int64_t operate(Opcode opcode, int64_t a, int64_t b) {
     }
 }
 
-int64_t saturate(int64_t value, int bits, bool is_signed) {
+int64_t saturate_video(int64_t value, int bits, bool is_signed) {
     const int64_t most = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
     const int64_t least = is_signed ? -(1ll << (bits - 1)) : 0;
     return std::clamp(value, least, most);
@@ -51,9 +51,9 @@ uint32_t on_word(uint32_t target, uint32_t a, uint32_t b, uint32_t c) {
     const bool accumulate = (target & kAccumulate) != 0;
     uint32_t result = accumulate ? c : 0;
     for (int i = 0; i * bits < 32; ++i) {
-        int64_t value = operate(opcode, element(a, i, bits, (target & kSignedA) != 0),
-                                element(b, i, bits, (target & kSignedB) != 0));
-        if ((target & kSaturate) != 0) value = saturate(value, bits, (target & kSignedD) != 0);
+        int64_t value = operate_video(opcode, element(a, i, bits, (target & kSignedA) != 0),
+                                      element(b, i, bits, (target & kSignedB) != 0));
+        if ((target & kSaturate) != 0) value = saturate_video(value, bits, (target & kSignedD) != 0);
         if (accumulate)
             result += static_cast<uint32_t>(value);
         else
@@ -62,7 +62,7 @@ uint32_t on_word(uint32_t target, uint32_t a, uint32_t b, uint32_t c) {
     return result;
 }
 
-void run(Execution& x, const Instruction& in) {
+void run_video(Execution& x, const Instruction& in) {
     const uint32_t* a = x.at<uint32_t>(in.a);
     const uint32_t* b = x.at<uint32_t>(in.b);
     const uint32_t* c = x.at<uint32_t>(in.c);
@@ -71,7 +71,7 @@ void run(Execution& x, const Instruction& in) {
     keep(x, x.at<uint32_t>(in.d), values);
 }
 
-void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
+void decode_video(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.types.size() != 3) return d.refuse("three types belong here");
     for (const ptx::Operand& operand : s.operands)
         if (!operand.selector.empty() || operand.minus)
@@ -83,7 +83,7 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
                 (s.has(Modifier::kSat) ? kSaturate : 0) | (s.has(Modifier::kAdd) ? kAccumulate : 0) |
                 (s.types[0] == Type::kS32 ? kSignedD : 0) | (s.types[1] == Type::kS32 ? kSignedA : 0) |
                 (s.types[2] == Type::kS32 ? kSignedB : 0);
-    in.run = run;
+    in.run = run_video;
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void add_video(std::vector<Row>& rows) {
                         words,
                         words,
                         Unit::kInteger,
-                        decode,
+                        decode_video,
                         "without selectors and masks"});
 }
 

@@ -27,7 +27,7 @@ void scatter_word(Execution& x, const Instruction& in, const Exchange& e) {
 bool is_outsider(const uint32_t* members, int lane) { return (members[lane] >> lane & 1) == 0; }
 
 // All participants of an instruction without .sync are the active threads.
-void run(Execution& x, const Instruction& in) {
+void run_warp_wide(Execution& x, const Instruction& in) {
     const Collective& collective = collective_of(in);
     if (in.count == 0) return x.cta->run_collective(x, in, collective, x.mask);
     const Slot slot = x.group->code->slots[in.list + in.count];
@@ -43,7 +43,7 @@ void run(Execution& x, const Instruction& in) {
 }
 
 void set_collective(Instruction& in, const Collective& collective) {
-    in.run = run;
+    in.run = run_warp_wide;
     in.value = reinterpret_cast<uint64_t>(&collective);
 }
 
@@ -233,9 +233,9 @@ template <class T, class F>
 constexpr Collective kReduction{gather_value<uint32_t>, compute_reduction<T, F>, scatter_word};
 
 using Sum = decltype([](uint32_t a, uint32_t b) { return a + b; });
-using And = decltype([](uint32_t a, uint32_t b) { return a & b; });
-using Or = decltype([](uint32_t a, uint32_t b) { return a | b; });
-using Xor = decltype([](uint32_t a, uint32_t b) { return a ^ b; });
+using LanesAnd = decltype([](uint32_t a, uint32_t b) { return a & b; });
+using LanesOr = decltype([](uint32_t a, uint32_t b) { return a | b; });
+using LanesXor = decltype([](uint32_t a, uint32_t b) { return a ^ b; });
 using Least = decltype([](auto a, auto b) { return std::min(a, b); });
 using Most = decltype([](auto a, auto b) { return std::max(a, b); });
 
@@ -247,11 +247,11 @@ void decode_redux(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.has(Modifier::kAdd))
         set_collective(in, kReduction<uint32_t, Sum>);
     else if (s.has(Modifier::kAnd))
-        set_collective(in, kReduction<uint32_t, And>);
+        set_collective(in, kReduction<uint32_t, LanesAnd>);
     else if (s.has(Modifier::kOr))
-        set_collective(in, kReduction<uint32_t, Or>);
+        set_collective(in, kReduction<uint32_t, LanesOr>);
     else if (s.has(Modifier::kXor))
-        set_collective(in, kReduction<uint32_t, Xor>);
+        set_collective(in, kReduction<uint32_t, LanesXor>);
     else if (s.has(Modifier::kMin))
         set_collective(in, is_signed ? kReduction<int32_t, Least> : kReduction<uint32_t, Least>);
     else
