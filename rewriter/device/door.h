@@ -5,11 +5,14 @@
 // stopped none beyond it is. So what has run after a stop is exactly the units below the frontier, and a unit
 // that waits for an earlier one does not wait in vain.
 //
-//   unit < from or unit >= to                it leaves at once
-//   unit < frontier                          it is admitted
-//   the frontier is final                    it leaves
-//   stopped >= run                           it makes the frontier final, and is judged by that
-//   else                                     it moves the frontier beyond itself, unless it was final
+//   unit < from or unit >= to     it leaves at once
+//   unit < frontier               it is admitted
+//   the frontier is final         it leaves
+//   stopped >= run                it makes the frontier final, and is judged by that
+//   else                          it moves the frontier beyond itself, unless that was final
+//
+// The frontier moves in steps of units. The first unit of a step moves it two steps on, so that most units
+// only read it. After a stop at most so many more begin.
 //
 // Each time a launch is given to the driver, first or as a resume, it is a run with a new number and a new
 // frontier. Run numbers of one stop word only grow. The host stops what is in flight by writing the last
@@ -24,12 +27,12 @@ namespace smt {
 
 // The last parameter of a patched kernel, behind the others at a multiple of 16.
 struct DoorLaunch {
-    uint64_t stopped;   // address of a word: the last run that is stopped. 0: the launch is not to be stopped,
-                        // and the rest is not read
+    uint64_t stopped;  // address of a word: the last run that is stopped. 0: the launch is not to be stopped,
+                       // and the rest is not read
     uint64_t frontier;  // address of a word that is 0 when the run begins
     uint32_t run;       // from 1
     uint32_t from, to;  // units that the run is for
-    uint32_t shift;     // the frontier moves to multiples of 2^shift units: fewer writes to the word
+    uint32_t shift;     // a step is 2^shift units
 };
 static_assert(sizeof(DoorLaunch) == 32);
 

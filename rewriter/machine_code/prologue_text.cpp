@@ -15,7 +15,7 @@ constexpr int kFirstWithClusters = 90;
 
 constexpr const char* kBegin = R"(
 {
-  .reg .pred none, refused, first, clustered, met;
+  .reg .pred none, refused, first, clustered, beyond, done;
   .reg .b32 x, y, z, n, unit, stopped, run, word, limit, shift;
   .reg .b64 stop, frontier;
   ld.param.u64 stop, [door_launch];
@@ -64,22 +64,27 @@ DECIDE:
   setp.ge.or.u32 refused, unit, n, refused;
   @refused bra AGREE;
   and.b32 limit, word, 0x7fffffff;
-  setp.lt.u32 met, unit, limit;
-  @met bra AGREE;
-  setp.lt.s32 refused, word, 0;
-  @refused bra AGREE;
-  ld.param.u32 run, [door_launch+16];
-  setp.ge.u32 met, stopped, run;
-  @met bra STOP;
+  setp.ge.u32 beyond, unit, limit;
   ld.param.u32 shift, [door_launch+28];
-  shr.u32 limit, unit, shift;
-  add.u32 limit, limit, 1;
-  shl.b32 limit, limit, shift;
-  atom.relaxed.gpu.global.max.u32 word, [frontier], limit;
-  setp.ge.s32 met, word, 0;
-  @met bra AGREE;
+  shr.u32 x, unit, shift;
+  shl.b32 y, x, shift;
+  setp.eq.or.u32 done, y, unit, beyond;
+  @!done bra AGREE;
+  setp.lt.s32 done, word, 0;
+  @done bra FINAL;
+  ld.param.u32 run, [door_launch+16];
+  setp.ge.u32 done, stopped, run;
+  @done bra STOP;
+  add.u32 x, x, 2;
+  shl.b32 x, x, shift;
+  atom.relaxed.gpu.global.max.u32 word, [frontier], x;
+  setp.ge.s32 done, word, 0;
+  @done bra AGREE;
+FINAL:
+  @!beyond bra AGREE;
   bra JUDGE;
 STOP:
+  @!beyond bra AGREE;
   atom.relaxed.gpu.global.or.b32 word, [frontier], 0x80000000;
 JUDGE:
   and.b32 limit, word, 0x7fffffff;

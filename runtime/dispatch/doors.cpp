@@ -13,14 +13,17 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-// In a grid of many units the frontier moves in larger steps: the GPU writes about one word in a nanosecond.
-// So many more units may begin after a stop. Units that wait for each other in small groups find their group
-// whole.
-constexpr uint64_t kWrites = 1u << 13;
-constexpr uint32_t kLeastShift = 3, kMostShift = 8;
+// A step of the frontier takes the GPU longer than a write to it needs to be seen. After a stop two more
+// steps may begin. Units that wait for each other in small groups find their group whole.
+constexpr uint64_t kStepPs = 2'000'000;
+constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
+constexpr uint32_t kLeastShift = 3, kMostShift = 12;
 
-uint32_t shift_for(uint64_t units) {
-    return std::clamp(static_cast<uint32_t>(std::bit_width(units / kWrites)), kLeastShift, kMostShift);
+uint32_t shift_for(const Work& work) {
+    const uint64_t block_ps = work.function->block_cost_ps.load(std::memory_order_relaxed);
+    const uint64_t step =
+        block_ps ? kStepPs / (block_ps * work.unit) : work.total / work.unit / kStepsUnknown;
+    return std::clamp(static_cast<uint32_t>(std::bit_width(step)), kLeastShift, kMostShift);
 }
 
 CUlaunchConfig config_of(Work& work, CUstream stream) {
@@ -62,8 +65,8 @@ CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
     const uint64_t wanted = blocks ? (blocks + work.unit - 1) / work.unit * work.unit : work.left();
     work.covered = static_cast<uint32_t>(std::min(wanted, work.left()));
     const auto unit_at = [&](uint64_t block) { return static_cast<uint32_t>(block / work.unit); };
-    const smt::DoorLaunch door = doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered),
-                                                 shift_for(work.total / work.unit), &work.run);
+    const smt::DoorLaunch door =
+        doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift_for(work), &work.run);
     work.chunk = 1;
     work.tickets = 0;
     work.ctas = work.fits;

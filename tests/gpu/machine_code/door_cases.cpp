@@ -116,6 +116,7 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     std::vector<double> times[3];
     for (int round = 0; round < 20; ++round) {
         times[0].push_back(time_of(before, streams.work, nullptr));
+        control.learn(times[0].back());
         times[1].push_back(time_of(after, streams.work, &none));
         times[2].push_back(time_of(after, streams.work, &control.begin()));
     }

@@ -185,6 +185,7 @@ void check_stops(CUmodule plain, CUmodule patched, const Streams& streams, const
     timed.run(streams.work);
     MUST(cuStreamSynchronize(streams.work));
     const double all = seconds_since(begin);
+    timed.control().learn(all * 1e3);
     std::mt19937 random(11);
     std::uniform_real_distribution<double> moment(0.02 * all, 0.9 * all);
     uint32_t* stopped = nullptr;
