@@ -19,7 +19,9 @@ constexpr uint64_t kStepPs = 2'000'000;
 constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
 constexpr uint32_t kLeastShift = 3, kMostShift = 12;
 
-uint32_t shift_for(const Work& work) {
+// `whole`: one step is all of the launch, so that all of it is admitted or nothing.
+uint32_t shift_for(const Work& work, bool whole) {
+    if (whole) return static_cast<uint32_t>(std::bit_width(work.total));
     const uint64_t block_ps = work.function->block_cost_ps.load(std::memory_order_relaxed);
     const uint64_t step =
         block_ps ? kStepPs / (block_ps * work.unit) : work.total / work.unit / kStepsUnknown;
@@ -51,12 +53,8 @@ bool ManagedStream::may_follow(const Work& work) const {
     return !work.function->has_door() || in_flight_.size() < kMostDoorRuns;
 }
 
-// A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where all
-// run at once: such a launch is not stopped.
-bool ManagedStream::suits_door(const Work& work) const {
-    const bool at_once = work.total <= uint64_t{work.fits} * multiprocessors();
-    return work.total <= smt::kMostDoorUnits && work.unit != 0 && work.total % work.unit == 0 &&
-           !(work.function->waits && at_once);
+bool ManagedStream::suits_door(const Work& work) {
+    return work.total <= smt::kMostDoorUnits && work.unit != 0 && work.total % work.unit == 0;
 }
 
 // Its next `blocks` (0: all that are left).
@@ -65,8 +63,12 @@ CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
     const uint64_t wanted = blocks ? (blocks + work.unit - 1) / work.unit * work.unit : work.left();
     work.covered = static_cast<uint32_t>(std::min(wanted, work.left()));
     const auto unit_at = [&](uint64_t block) { return static_cast<uint32_t>(block / work.unit); };
+    // A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where
+    // all run at once: then all are admitted, or none.
+    const bool at_once = work.total <= uint64_t{work.fits} * multiprocessors();
+    const uint32_t shift = shift_for(work, work.function->waits && at_once);
     const smt::DoorLaunch door =
-        doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift_for(work), &work.run);
+        doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift, &work.run);
     work.chunk = 1;
     work.tickets = 0;
     work.ctas = work.fits;

@@ -147,7 +147,7 @@ private:
 
     CUresult issue(Work&& work);
     CUresult issue_workers(Work& work);
-    bool suits_door(const Work& work) const;
+    static bool suits_door(const Work& work);
     CUresult issue_door(Work& work, uint64_t blocks);
     CUresult stop_doors();
     CUresult report_doors();

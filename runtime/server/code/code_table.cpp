@@ -218,7 +218,7 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
         CUDA_SUCCESS)
         kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
-    if (!kernel.managed.function && kernel.door.present) take_door(image, name, kernel, treatment);
+    if (!kernel.managed.function) take_door(image, name, kernel, treatment);
     if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
     return CUDA_SUCCESS;
 }
@@ -234,12 +234,17 @@ void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& ke
         kernel.parameters.empty() ? 0 : kernel.parameters.back().offset + kernel.parameters.back().bytes;
 }
 
-// A kernel that has no managed form, but a door.
+// For a kernel that has no managed form: its door, or why it has none.
 void CodeTable::take_door(const Image& image, const char* name, LoadedKernel& kernel,
                           std::string* treatment) const {
     constexpr std::string_view kUnmanaged = "unmanaged: ";
     std::string why(*treatment, std::min(treatment->size(), kUnmanaged.size()));
     if (image.printing.may(name)) return;
+    if (!kernel.door.present) {
+        auto found = image.doors.find(name);
+        if (found != image.doors.end()) *treatment += "; no door: " + found->second.reason;
+        return;
+    }
     kernel.managed.function = kernel.function;
     kernel.managed.form = dispatch::Form::kDoor;
     kernel.managed.launch_offset = kernel.door.offset;

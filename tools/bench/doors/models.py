@@ -31,7 +31,7 @@ def hash_of(values):
     total = hashlib.sha256()
     for value in values:
         if isinstance(value, torch.Tensor):
-            value = value.detach().contiguous().view(torch.uint8).cpu().numpy()
+            value = value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
         total.update(value.tobytes())
     return total.hexdigest()[:16]
 
