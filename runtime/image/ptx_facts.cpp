@@ -16,6 +16,11 @@ bool is_call_through_pointer(const ptx::Instruction& instruction) {
     return instruction.opcode == ptx::Opcode::kCall && instruction.operands.size() > 3;
 }
 
+bool is_system_atomic(const ptx::Instruction& instruction) {
+    return (instruction.opcode == ptx::Opcode::kAtom || instruction.opcode == ptx::Opcode::kRed) &&
+           instruction.has(ptx::Modifier::kSys);
+}
+
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 // What a function's body has in it and what it names.
@@ -24,6 +29,7 @@ struct Uses {
     std::set<std::string_view> names;  // of variables and functions
     bool grid_workspace = false;
     bool calls_pointer = false;
+    bool system_atomics = false;
 };
 
 class Collector {
@@ -35,6 +41,7 @@ public:
             if (auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
                 operands(instruction->operands);
                 uses_.calls_pointer |= is_call_through_pointer(*instruction);
+                uses_.system_atomics |= is_system_atomic(*instruction);
             }
             if (auto* variable = std::get_if<ptx::Variable>(&statement);
                 variable && variable->space == ptx::Space::kShared)
@@ -131,6 +138,7 @@ private:
             if (function == functions_.end()) continue;
             const Uses& uses = function->second;
             kernel.cooperative |= uses.grid_workspace;
+            kernel.system_atomics |= uses.system_atomics;
             any |= uses.calls_pointer;
             shared.insert(shared.end(), uses.own_shared.begin(), uses.own_shared.end());
             for (std::string_view used : uses.names) {
@@ -140,6 +148,7 @@ private:
                     shared.push_back(variable->second);
             }
         }
+        kernel.system_atomics |= any && any_system_atomics();
         for (const std::string_view each : declared_) {
             if (functions_.find(each) != functions_.end()) continue;  // its body follows
             if (reached.contains(each) || (any && is_used(each))) kernel.facts.externs.emplace_back(each);
@@ -151,6 +160,11 @@ private:
             if (!open) bytes = round_up(bytes, ptx::alignment_of(*variable)) + ptx::bytes_of(*variable);
         }
         kernel.facts.shared_bytes = static_cast<uint32_t>(bytes);
+    }
+
+    bool any_system_atomics() const {
+        return std::any_of(functions_.begin(), functions_.end(),
+                           [](const auto& each) { return each.second.system_atomics; });
     }
 
     bool is_used(std::string_view name) const {
@@ -170,6 +184,23 @@ std::variant<PtxFacts, Problem> ptx_facts(std::string_view text) {
     auto parsed = ptx::parse(text);
     if (auto* diagnostic = std::get_if<ptx::Diagnostic>(&parsed)) return Problem{ptx::to_string(*diagnostic)};
     return Reader(std::get<ptx::Module>(parsed)).read();
+}
+
+std::set<std::string, std::less<>> kernels_with_system_atomics(std::string_view text) {
+    constexpr std::string_view kSystem = ".sys";
+    std::set<std::string, std::less<>> kernels;
+    bool any = false;
+    for (size_t at = text.find(kSystem); at != text.npos && !any; at = text.find(kSystem, at + 1)) {
+        const std::string_view before = text.substr(0, at);
+        const std::string_view opcode = before.substr(before.find_last_of(" \t\r\n;{}") + 1);
+        any = opcode.starts_with("atom") || opcode.starts_with("red");
+    }
+    if (!any) return kernels;
+    const auto facts = ptx_facts(text);
+    if (const auto* read = std::get_if<PtxFacts>(&facts))
+        for (const PtxKernel& kernel : read->kernels)
+            if (kernel.system_atomics) kernels.insert(kernel.facts.name);
+    return kernels;
 }
 
 }  // namespace smt::image

@@ -2,6 +2,8 @@
 // but parameters, static shared memory and what a launch has to observe.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,6 +21,7 @@ struct PtxKernel {
     // It reads what the driver sets for cooperative launches alone (%envreg1, %envreg2): it waits for its
     // grid.
     bool cooperative = false;
+    bool system_atomics = false;  // it, or what it may call, has atomics for the whole system (.sys)
 };
 
 struct PtxFacts {
@@ -29,5 +32,9 @@ struct PtxFacts {
 
 // Problem: the text cannot be parsed.
 [[nodiscard]] std::variant<PtxFacts, Problem> ptx_facts(std::string_view text);
+
+// The kernels with system_atomics. Parses only a text that has such atomics; of one that cannot be parsed no
+// kernel is known.
+[[nodiscard]] std::set<std::string, std::less<>> kernels_with_system_atomics(std::string_view text);
 
 }  // namespace smt::image

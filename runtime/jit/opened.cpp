@@ -5,6 +5,8 @@
 #include "runtime/image/bytes.h"
 #include "runtime/image/container.h"
 #include "runtime/image/elf_file.h"
+#include "runtime/image/ptx_facts.h"
+#include "runtime/image/variable_uses.h"
 #include "runtime/image/variables.h"
 
 namespace smt::runtime::jit {
@@ -95,6 +97,10 @@ Opened open_image(const OpenOrder& asked, std::string_view image) {
     if (opened.code == Code::kCubin) opened.managed = image::managed_plan(code);
     opened.variable_bytes = opened.code == Code::kCubin ? image::variable_bytes_of_cubin(code)
                                                         : image::variable_bytes_of_ptx(code);
+    const std::string_view text = opened.code == Code::kPtx ? code : opened.choices.ptx.text;
+    opened.uses_variables =
+        text.empty() ? image::uses_variables_of_cubin(code) : image::uses_variables_of_ptx(text);
+    opened.system_atomics = image::kernels_with_system_atomics(text);
     return opened;
 }
 

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -44,6 +46,11 @@ struct Opened {
     image::Printing printing;
     uint64_t variable_bytes = 0;
     image::ManagedPlan managed;  // of a cubin
+    // Of the image's PTX where it has one for the device, else of the code: whether functions refer to
+    // variables of the image, so that a second copy of it would be another image
+    // (runtime/image/variable_uses.h).
+    bool uses_variables = false;
+    std::set<std::string, std::less<>> system_atomics;  // kernels that have some, by the image's PTX
     // Of the whole image.
     Choices choices;
 };

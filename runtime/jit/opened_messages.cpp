@@ -125,6 +125,10 @@ std::string encode(const Opened& opened) {
                  : std::vector<std::string>(opened.printing.kernels.begin(), opened.printing.kernels.end()));
     to.scalar(opened.variable_bytes);
     pack(to, opened.managed);
+    to.scalar<uint32_t>(opened.uses_variables);
+    const bool few = opened.system_atomics.size() <= kMostItems;
+    to.list(few ? std::vector<std::string>(opened.system_atomics.begin(), opened.system_atomics.end())
+                : std::vector<std::string>());
     to.string(opened.choices.code);
     to.array(opened.choices.ptx.text);
     to.scalar<uint64_t>(opened.choices.ptx.registers.size());
@@ -149,6 +153,8 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
     for (std::string& kernel : read_list(reader)) opened.printing.kernels.insert(std::move(kernel));
     opened.variable_bytes = reader.scalar<uint64_t>();
     opened.managed = read_plan(reader);
+    opened.uses_variables = reader.scalar<uint32_t>() != 0;
+    for (std::string& kernel : read_list(reader)) opened.system_atomics.insert(std::move(kernel));
     opened.choices.code = read_string(reader);
     opened.choices.ptx.text = read_array(reader);
     const uint64_t registers = read_count(reader);

@@ -3,6 +3,8 @@
 //   entry 0 ptx 90 - zstd          FOLDER/0 has its bytes
 //   facts 1 _Z5scalePffi kernel registers 10 stack 0 shared 0 barriers 0
 //   prints 90 _Z4sayPi             a kernel that may print on sm_90; `*`: every one, and why
+//   variables 90 used              its code for sm_90 refers to variables of the image
+//   atomics 90 _Z3addPi            a kernel with atomics for the whole system
 #include <fmt/format.h>
 
 #include <fstream>
@@ -10,6 +12,7 @@
 
 #include "runtime/image/kernel_facts.h"
 #include "runtime/image/printing.h"
+#include "runtime/jit/opened.h"
 
 namespace {
 
@@ -57,5 +60,8 @@ int main(int count, char** arguments) {
     const Printing printing = printing_kernels(image, {90});
     if (printing.all) fmt::print("prints 90 * {}\n", printing.why);
     for (const std::string& kernel : printing.kernels) fmt::print("prints 90 {}\n", kernel);
+    const smt::runtime::jit::Opened opened = smt::runtime::jit::open_image({{90}, {90}, 1 << 20}, image);
+    fmt::print("variables 90 {}\n", opened.uses_variables ? "used" : "unused");
+    for (const std::string& kernel : opened.system_atomics) fmt::print("atomics 90 {}\n", kernel);
     return 0;
 }

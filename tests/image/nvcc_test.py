@@ -11,6 +11,26 @@ import tempfile
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SOURCE = PROGRAMS / "kernels.cu"
 PRINTING = PROGRAMS / "printing.cu"
+VARIABLES = PROGRAMS / "variables.cu"
+# USES of variables.cu: what the kernel does, and whether that is a use of the image's variables.
+USES = {0: ("nothing of them", False), 1: ("a device variable", True), 2: ("a constant", True),
+        3: ("a managed variable", True), 4: ("a device variable in a function", True),
+        5: ("NVIDIA's tables", False), 6: ("a system-wide atomic", False)}
+# CUDA 13's C++ has none of these, but PTX does.
+TEXTURE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.global .texref image;
+.visible .entry kernel(.param .u64 out) {
+    .reg .b64 %rd<2>; .reg .f32 %f<5>; .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1}];
+    st.global.f32 [%rd1], %f1;
+    ret;
+}
+"""
 # nvcc's options, and the entries that they give: kind, target, variant, compression
 SM_90 = ["-arch=sm_90"]
 CASES = [
@@ -103,6 +123,30 @@ class Test:
         shown = set(self.shown("prints")) - {"makes"}   # ptxas may count that it takes a function's address
         self.expect("what prints: " + what, shown, set(re.findall(r"says_\w+", PRINTING.read_text())))
 
+    def variables(self):
+        kinds = {"text": ["-ptx", "-arch=compute_90"], "both": ["-fatbin", "-arch=sm_90"],
+                 "code": ["-cubin", "-arch=sm_90"]}
+        for uses, (what, used) in USES.items():
+            for kind, options in kinds.items():
+                run(self.nvcc, *options, f"-DUSES={uses}", "-o", self.image, VARIABLES)
+                # ptxas keeps a place for each variable of the source, used or not.
+                self.expect(f"uses {what}: {kind}", self.shown("variables"),
+                            ["used" if used or kind == "code" else "unused"])
+                self.expect(f"system-wide atomics: {kind}, {what}", self.shown("atomics"),
+                            ["_Z6kernelPiPf"] if uses == 6 and kind != "code" else [])
+        run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, SOURCE)
+        self.expect("machine code that uses a variable", self.shown("variables"), ["used"])
+        run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, PROGRAMS / "plain.cu")
+        self.expect("machine code without variables", self.shown("variables"), ["unused"])
+        source = self.folder / "texture.ptx"
+        for used in (True, False):
+            source.write_text(TEXTURE if used else re.sub(r"tex.1d.*;", "", TEXTURE))
+            for options in (["-cubin", "-arch=sm_90"],
+                            ["-fatbin", "-gencode", "arch=compute_90,code=[sm_90,compute_90]"]):
+                run(self.nvcc, *options, "-o", self.image, source)
+                self.expect(f"texture reference, used: {used}, {options[0]}", self.shown("variables"),
+                            ["used" if used else "unused"])
+
     def printing_linked(self):
         """Across files, where the linker tells what a kernel may reach."""
         objects = []
@@ -125,6 +169,7 @@ def main(show, nvcc):
                         ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"]):
             test.printing(*options)
         test.printing_linked()
+        test.variables()
         print("\n".join(test.problems) or
               f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0

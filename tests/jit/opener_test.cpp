@@ -156,6 +156,8 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     given.managed.initials.push_back({0, 4, 90});
     given.managed.fixups.push_back({92, 0, image::ManagedPlan::Kind::kWhole});
     given.managed.trimmed.push_back({0, 50, 24, {true, false}});
+    given.uses_variables = true;
+    given.system_atomics = {"k"};
     given.choices = {"sm_90", {"text", {{"k", 32}}, "because"}};
     bool unpacked = true;
     const std::string bytes = encode(given);
