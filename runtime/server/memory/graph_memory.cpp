@@ -10,8 +10,6 @@
 
 namespace smt::runtime::server {
 
-using Lock = std::lock_guard<std::mutex>;
-
 void GraphMemory::graph_is_gone(void* graph) {
     std::unique_ptr<GraphPointer> held(static_cast<GraphPointer*>(graph));
     (*held)->gone.store(true, std::memory_order_release);
@@ -50,7 +48,7 @@ CUresult GraphMemory::allocate(uint64_t bytes, CUstream stream, CUdeviceptr* add
     collect();
     GraphPointer graph;
     {
-        Lock lock(mutex_);
+        const std::lock_guard lock(mutex_);
         Capture* capture = nullptr;
         SMT_TRY(capture_of(stream, &capture));
         if (reuse(*capture, stream, bytes, address)) return CUDA_SUCCESS;
@@ -58,7 +56,7 @@ CUresult GraphMemory::allocate(uint64_t bytes, CUstream stream, CUdeviceptr* add
     }
     SMT_TRY(memory_.allocate(bytes, address));
     const uint64_t taken = memory_.find(*address).bytes;
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     blocks_[*address] = {taken, {std::move(graph)}};
     bytes_ += taken;
     high_ = std::max(high_, reserved());
@@ -86,7 +84,7 @@ bool GraphMemory::reuse(Capture& capture, CUstream stream, uint64_t bytes, CUdev
 }
 
 CUresult GraphMemory::free_captured(CUdeviceptr address, CUstream stream) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     auto found = blocks_.find(address);
     if (found == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
     Capture* capture = nullptr;
@@ -104,20 +102,20 @@ CUresult GraphMemory::free_captured(CUdeviceptr address, CUstream stream) {
 }
 
 void GraphMemory::reorder(CUstream stream) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     for (auto& [id, capture] : captures_) {
         if (capture.freed.contains(stream)) capture.freed.clear();
     }
 }
 
 bool GraphMemory::owns(CUdeviceptr address) const {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return blocks_.contains(address);
 }
 
 // An earlier free is no error: a launch in between has allocated the block again.
 CUresult GraphMemory::free(CUdeviceptr address, CUstream stream) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     auto found = blocks_.find(address);
     if (found == blocks_.end() || found->second.captured_free) return CUDA_ERROR_INVALID_VALUE;
     Block& block = found->second;
@@ -141,7 +139,7 @@ bool GraphMemory::is_over(Block& block) {
 }
 
 void GraphMemory::collect() {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (blocks_.empty()) return;
     for (auto it = blocks_.begin(); it != blocks_.end();) {
         if (!is_over(it->second)) {
@@ -157,7 +155,7 @@ void GraphMemory::collect() {
 }
 
 void GraphMemory::clear() {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     for (auto& [address, block] : blocks_) {
         if (block.event) driver_.cuEventDestroy_v2(block.event);
     }
@@ -169,7 +167,7 @@ void GraphMemory::clear() {
 uint64_t GraphMemory::reserved() const { return Pools::in_steps(bytes_); }
 
 CUresult GraphMemory::get_attribute(CUgraphMem_attribute attribute, uint64_t* value) const {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     switch (attribute) {
         case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
         case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
@@ -185,7 +183,7 @@ CUresult GraphMemory::get_attribute(CUgraphMem_attribute attribute, uint64_t* va
 }
 
 CUresult GraphMemory::set_attribute(CUgraphMem_attribute attribute, uint64_t value) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const bool high =
         attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
     if (!high || value != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -8,8 +8,6 @@
 
 namespace smt::runtime::server {
 
-using Lock = std::lock_guard<std::mutex>;
-
 Pools::Pools(const DriverApi& driver, TenantMemory& memory) : driver_(driver), memory_(memory) {
     pools_[kDefaultPool] = {};
 }
@@ -22,7 +20,7 @@ Pools::Pool* Pools::find(uint64_t pool) {
 const Pools::Pool* Pools::find(uint64_t pool) const { return const_cast<Pools*>(this)->find(pool); }
 
 uint64_t Pools::create(uint64_t most_bytes) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     uint64_t pool = next_;
     next_ += 0x10;
     pools_[pool].most = most_bytes;
@@ -31,7 +29,7 @@ uint64_t Pools::create(uint64_t most_bytes) {
 
 // Allocated blocks stay allocated. No pool counts them from then on.
 CUresult Pools::destroy(uint64_t pool) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (pool == kDefaultPool) return CUDA_ERROR_INVALID_VALUE;
     if (pools_.erase(pool) == 0) return CUDA_ERROR_INVALID_VALUE;
     if (current_ == pool) current_ = kDefaultPool;
@@ -40,21 +38,21 @@ CUresult Pools::destroy(uint64_t pool) {
 }
 
 CUresult Pools::set_current(uint64_t pool) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (!find(pool)) return CUDA_ERROR_INVALID_VALUE;
     if (pool) current_ = pool;
     return CUDA_SUCCESS;
 }
 
 uint64_t Pools::current() const {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return current_;
 }
 
 CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     {
-        Lock lock(mutex_);
+        const std::lock_guard lock(mutex_);
         const Pool* from = find(pool);
         if (!from) return CUDA_ERROR_INVALID_VALUE;
         if (from->most && (bytes > from->most || from->used > from->most - bytes))
@@ -64,7 +62,7 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         collect_locked();
     }
     SMT_TRY(memory_.allocate(bytes, address));  // may call collect()
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     note_live(*address, {pool, memory_.find(*address).bytes, bytes});
     return CUDA_SUCCESS;
 }
@@ -103,7 +101,7 @@ void Pools::note_live(CUdeviceptr address, Block block) {
 
 CUresult Pools::free(CUdeviceptr address, CUstream stream) {
     if (memory_.graphs().owns(address)) return memory_.graphs().free(address, stream);
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     Block block{0, 0, 0};
     auto live = live_.find(address);
     if (live != live_.end()) {
@@ -132,7 +130,7 @@ CUresult Pools::free(CUdeviceptr address, CUstream stream) {
 }
 
 CUresult Pools::forget(CUdeviceptr address) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (freed_.contains(address)) return CUDA_ERROR_INVALID_VALUE;
     auto live = live_.find(address);
     if (live == live_.end()) return CUDA_SUCCESS;
@@ -150,7 +148,7 @@ CUresult Pools::take_event(CUevent* event) {
 }
 
 bool Pools::collect() {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     collect_locked();
     return pending_.empty();
 }
@@ -180,7 +178,7 @@ void Pools::shrink(Pool& pool, uint64_t keep) {
 }
 
 CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     collect_locked();
     Pool* pool = find(handle);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
@@ -191,7 +189,7 @@ CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
 // Completed frees are collected first, because the driver would have released what is above the threshold by
 // now.
 CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t* value) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     collect_locked();
     Pool* pool = find(handle);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
@@ -223,7 +221,7 @@ CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
 }
 
 CUresult Pools::set_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t value) {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     Pool* pool = find(handle);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
@@ -257,7 +255,7 @@ void Pools::update_threshold() {
 }
 
 void Pools::clear() {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     for (auto& [stream, queue] : pending_)
         for (const Pending& pending : queue) settle(pending);
     pending_.clear();
