@@ -1,6 +1,8 @@
 // See code_table.h.
 #include "runtime/server/code/code_table.h"
 
+#include <utility>
+
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/quiesce.h"
@@ -62,13 +64,15 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
-                        std::string identity, ManagedVariables managed, jit::Decision form, Charge charge) {
+                        std::set<std::string, std::less<>> system_atomics, std::string identity,
+                        ManagedVariables managed, jit::Decision form, Charge charge) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->charge = std::move(charge);
     image->module = module;
     image->library = library;
     image->printing = std::move(printing);
+    image->system_atomics = std::move(system_atomics);
     image->identity = std::move(identity);
     image->managed = std::move(managed);
     image->form = std::move(form);
@@ -115,6 +119,7 @@ void CodeTable::withdraw(Image& image) {
 }
 
 CUresult CodeTable::unload(Image& image) {
+    Beside beside;
     {
         std::scoped_lock lock(image.mutex, mutex_);
         for (auto& [name, kernel] : image.kernels) {
@@ -123,12 +128,15 @@ CUresult CodeTable::unload(Image& image) {
             free_kernels_.push_back(kernel->id);
         }
         image.kernels.clear();
+        beside = std::exchange(image.beside, {});  // name_in() reads it
+        image.late.reset();
     }
     memory_.own().forget(&image);  // before the driver may reuse the addresses
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
     const CUresult status =
         image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    if (beside.module) driver_.cuModuleUnload(beside.module);
     image.charge = {};
     return status;
 }
@@ -152,7 +160,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     LoadedKernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
-    entry->system_atomics = found->form.system_atomics(name);
+    entry->system_atomics = found->system_atomics.contains(name) || found->form.system_atomics(name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;
@@ -162,15 +170,13 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
     entry->local_bytes = fresh.local_bytes;
-    entry->managed.known = profile_cache_.open(name, found->identity);
-    entry->managed.function = fresh.managed.function;
-    entry->managed.launch_offset = fresh.managed.launch_offset;
-    entry->managed.reuse = fresh.managed.reuse;
-    entry->managed.registers = fresh.managed.registers;
-    entry->managed.static_shared = fresh.managed.static_shared;
-    entry->managed.forget();
+    entry->form.known = profile_cache_.open(name, found->identity);
+    entry->managed.store(nullptr);
+    const bool awaits = found->late && !fresh.form.function;
+    entry->looked.store(awaits ? LoadedKernel::kNeverLooked : LoadedKernel::kSettled);
+    entry->treatment.store(journal_.name(treatment));
+    if (fresh.form.function) publish(*entry, fresh.form, treatment);
     entry->journal_name = journal_.name(name);
-    entry->treatment = journal_.name(treatment);
     entry->live.store(true);
     by_handle_[entry->function] = entry;
     if (entry->kernel) by_handle_[entry->kernel] = entry;
@@ -215,43 +221,45 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
 // Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.
 // Returns the kernel's treatment: managed by source or PTX, or unmanaged and why.
 std::string CodeTable::find_managed(const Image& image, const char* name, LoadedKernel& kernel) const {
-    const jit::ResultPointer& compiled = image.form.compiled;
-    if (!compiled) return find_written(image, name, kernel);
-    for (const jit::CompiledKernel& form : compiled->kernels) {
-        if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
-            return image.form.by_ptx() ? "managed by PTX" : "managed by source";
+    const bool beside = image.beside.module != nullptr;
+    const jit::Decision& decided = beside ? image.beside.form : image.form;
+    if (!decided.compiled) return find_written(image, name, kernel);
+    for (const jit::CompiledKernel& form : decided.compiled->kernels) {
+        if (form.symbol == name &&
+            take_managed(beside ? image.beside.module : image.module, form.managed, form.reuse, kernel))
+            return decided.by_ptx() ? "managed by PTX" : "managed by source";
     }
-    const std::string why = image.form.why_unmanaged(name);
+    const std::string why = decided.why_unmanaged(name);
     return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);
 }
 
 // Finds the managed forms of a program that was built with them, by their symbol names.
 std::string CodeTable::find_written(const Image& image, const char* name, LoadedKernel& kernel) const {
     for (const Reuse reuse : kReuses) {
-        if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
+        if (take_managed(image.module, managed_symbol(name, reuse), reuse, kernel))
+            return "managed by source";
     }
     return "unmanaged: " + image.form.why_unmanaged(name);
 }
 
 // The managed form's parameters must be the kernel's own followed by smt::Launch.
-bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse,
+bool CodeTable::take_managed(CUmodule module, const std::string& symbol, Reuse reuse,
                              LoadedKernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
-    if (symbol.empty() ||
-        driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS)
+    if (symbol.empty() || driver_.cuModuleGetFunction(&function, module, symbol.c_str()) != CUDA_SUCCESS)
         return false;
     if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS)
         return false;
     if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
-    kernel.managed.function = function;
-    kernel.managed.launch_offset = static_cast<uint32_t>(offset);
-    kernel.managed.reuse = reuse;
+    kernel.form.function = function;
+    kernel.form.launch_offset = static_cast<uint32_t>(offset);
+    kernel.form.reuse = reuse;
     int value = 0;
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS)
-        kernel.managed.registers = static_cast<uint32_t>(value);
+        kernel.form.registers = static_cast<uint32_t>(value);
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS)
-        kernel.managed.static_shared = static_cast<uint32_t>(value);
+        kernel.form.static_shared = static_cast<uint32_t>(value);
     return true;
 }
 
@@ -289,9 +297,10 @@ std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const
     for (const ImagePointer& image : images) {
         // try_to_lock: a thread that fetches a kernel may be in a driver call that never returns.
         const std::unique_lock lock(image->mutex, std::try_to_lock);
-        if (!lock || !module || image->holder != module) continue;
-        if (image->form.compiled)
-            for (const jit::CompiledKernel& form : image->form.compiled->kernels)
+        if (!lock || !module || (image->holder != module && image->beside.module != module)) continue;
+        const jit::Decision& decided = image->beside.module == module ? image->beside.form : image->form;
+        if (decided.compiled)
+            for (const jit::CompiledKernel& form : decided.compiled->kernels)
                 if (form.managed == symbol) return form.symbol;
         for (const auto& [name, kernel] : image->kernels)
             for (const Reuse reuse : kReuses)

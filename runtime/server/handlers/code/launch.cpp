@@ -1,5 +1,5 @@
-// Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints, the
-// stream captures, or launch times are enabled.
+// Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints or awaits
+// its managed form, the stream captures, or launch times are enabled.
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +7,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_entry.h"
 #include "runtime/server/handlers/code/measured_launch.h"
@@ -23,8 +24,9 @@ namespace {
 struct Request {
     protocol::Launch launch;
     CUlaunchAttribute* attributes;
-    char* parameters;        // in the record; the driver copies them
-    uint32_t treatment = 0;  // in the journal's names
+    char* parameters;                           // in the record; the driver copies them
+    uint32_t treatment = 0;                     // in the journal's names
+    dispatch::ManagedFunction* form = nullptr;  // the kernel's, as this launch has it
 };
 
 bool read(Call& call, Request& request) {
@@ -137,7 +139,7 @@ bool has_demands(const Request& request) {
 Exception exception(const LoadedKernel& kernel, const Request& request) {
     if (kernel.prints) return Exception::kPrints;
     if (has_demands(request)) return Exception::kAttributes;
-    if (!suits(kernel.managed.reuse, request.launch.block[0])) return Exception::kWidth;
+    if (!suits(request.form->reuse, request.launch.block[0])) return Exception::kWidth;
     return proper(request.launch) ? Exception::kCount : Exception::kGrid;
 }
 
@@ -156,13 +158,13 @@ CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& r
     dispatch::ManagedStream* managed = nullptr;
     SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
-    work.function = &kernel.managed;
+    work.function = request.form;
     work.entry = launch_entry(call, kernel, launch, request.treatment);
     std::copy_n(launch.grid, 3, work.grid);
     std::copy_n(launch.block, 3, work.block);
     work.shared_bytes = launch.shared_bytes;
     work.total = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-    work.parameters.reserve(kernel.managed.launch_offset + sizeof(smt::Launch));
+    work.parameters.reserve(request.form->launch_offset + sizeof(smt::Launch));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
     CUresult status = managed->launch(std::move(work));
@@ -246,11 +248,11 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
 // With counters enabled the kernel runs in its original form.
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
-    const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&
+    const bool managed = measuring.what() != Measuring::What::kCounters && request.form &&
                          exception(kernel, request) == Exception::kCount &&
                          worth_managing(call, request.launch);
     const Measuring::Launch about =
-        describe_launch(call, kernel, request.launch, request.parameters, managed);
+        describe_launch(call, kernel, request.form, request.launch, request.parameters, managed);
     CUresult status = CUDA_ERROR_NOT_SUPPORTED;
     Measuring::Around around(&measuring, about);
     call.measured = around.number();
@@ -272,10 +274,14 @@ CUresult handle_launch(Call& call) {
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    request.treatment = kernel->treatment;
+    if (!captures && kernel->looked.load(std::memory_order_relaxed) != LoadedKernel::kSettled) [[unlikely]]
+        look_for_form(call, *kernel);
+    request.form = kernel->managed.load(std::memory_order_acquire);
+    request.treatment =
+        request.form ? kernel->managed_treatment : kernel->treatment.load(std::memory_order_relaxed);
     if (call.session.server().measuring() && !captures) [[unlikely]]
         return launch_measured(call, *kernel, request, *target);
-    if (kernel->managed.function && !captures) {
+    if (request.form && !captures) {
         Exception why = exception(*kernel, request);
         if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;
         if (why == Exception::kCount) {
