@@ -15,6 +15,7 @@ fail() { printf 'demo.sh: %s\n' "$*" >&2; exit 1; }
 # A folder and so a server of the demo's own: a server that is in use stays untouched.
 SMT_RUNTIME_DIR=$(mktemp -d)
 export SMT_RUNTIME_DIR
+export SMT_COMPILE=wait=10   # both are managed from the first launch on, so that the log shows it
 trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT
 
 has_gpu() { "$smt" doctor 2>/dev/null | grep -Eq '^ok +GPU'; }

@@ -97,6 +97,11 @@ public:
     // The guest's program is gone: ends its streams' waits for values. Called repeatedly until they are idle.
     virtual void release_waits(const Guest&) {}
     virtual void left(Guest&) {}
+    // Begins a moment in which no stream waits for a program's action, as calls that load code need one; no
+    // stream begins to wait until the same thread calls end_quiet(), and that thread's calls do not wait for
+    // such a moment. The thread enqueues nothing meanwhile. False: a stream waits, and nothing has begun.
+    virtual bool begin_quiet() { return true; }
+    virtual void end_quiet() {}
 
     // The remaining functions are for devices with their own clock. CUDA does not use them.
 

@@ -94,7 +94,7 @@ private:
 };
 
 // The door of a kernel of machine code (rewriter/device/door.h): its launches can be stopped.
-struct DoorFunction {
+struct DoorParameter {
     bool present = false;
     uint32_t offset = 0;  // of smt::DoorLaunch in the parameter buffer
     bool waits = false;   // a CTA may wait for another one

@@ -13,7 +13,7 @@ namespace {
 
 Decision none(const Deciding& how, std::string reason) {
     how.say(reason);
-    return {nullptr, std::move(reason), nullptr};
+    return {nullptr, std::move(reason), nullptr, std::nullopt};
 }
 
 // No reason where nothing is known.
@@ -23,12 +23,15 @@ Decision take(const std::string& identity, const Deciding& how) {
     switch (answer.state) {
         case Service::State::kUnknown:
             return {};
-        case Service::State::kPending:
-            return none(how, how.late());
+        case Service::State::kPending: {
+            Decision later = none(how, how.late());
+            later.awaited.emplace();
+            return later;
+        }
         case Service::State::kDone:
             break;
     }
-    if (!answer.result->image.empty()) return {answer.result, "", nullptr};
+    if (!answer.result->image.empty()) return {answer.result, "", nullptr, std::nullopt};
     Decision refused = none(how, answer.result->reason);
     refused.refused = answer.result;
     return refused;
@@ -40,10 +43,14 @@ std::string identify(Service& service, std::string_view image, const Choices& ch
     return Service::may_be_known(image) ? identity_of(image) : "";
 }
 
-Decision from_ptx(Service& service, PtxChoice choice, const Target& target, const Deciding& how) {
-    if (!service.settings().ptx) return {nullptr, "PTX is not looked at (ptx=0 in SMT_COMPILE)", nullptr};
-    if (!choice.reason.empty()) return none(how, std::move(choice.reason));
-    return take(service.submit_ptx(how.tenant, std::move(choice), target), how);
+Decision from_ptx(Service& service, Awaited& awaited, const Target& target, const Deciding& how) {
+    if (awaited.ptx.empty()) {
+        if (!service.settings().ptx)
+            return {nullptr, "PTX is not looked at (ptx=0 in SMT_COMPILE)", nullptr, std::nullopt};
+        if (!awaited.choice.reason.empty()) return none(how, std::move(awaited.choice.reason));
+        awaited.ptx = service.submit_ptx(how.tenant, std::move(awaited.choice), target);
+    }
+    return take(awaited.ptx, how);
 }
 
 }  // namespace
@@ -70,11 +77,21 @@ bool Decision::system_atomics(std::string_view kernel) const {
 
 Decision decide(Service& service, std::string_view image, Choices choices, const Target& target,
                 const Deciding& how) {
-    Decision from_source = take(identify(service, image, choices, how), how);
-    if (from_source.compiled) return from_source;
-    Decision found = from_ptx(service, std::move(choices.ptx), target, how);
-    if (!found.compiled && !from_source.reason.empty())
-        found.reason = from_source.reason + "; " + found.reason;
+    std::string source = identify(service, image, choices, how);
+    return decide_again(service, {std::move(source), "", std::move(choices.ptx), ""}, target, how);
+}
+
+Decision decide_again(Service& service, Awaited awaited, const Target& target, const Deciding& how) {
+    if (Decision found = take(awaited.source, how); found.compiled || found.awaited) {
+        if (found.awaited) found.awaited = std::move(awaited);
+        return found;
+    } else if (!found.reason.empty()) {
+        awaited.reason = found.reason + "; ";
+    }
+    awaited.source.clear();
+    Decision found = from_ptx(service, awaited, target, how);
+    if (!found.compiled) found.reason = awaited.reason + found.reason;
+    if (found.awaited) found.awaited = std::move(awaited);
     return found;
 }
 

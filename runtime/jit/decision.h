@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,18 @@
 
 namespace smt::runtime::jit {
 
+// What a decision waits for.
+struct Awaited {
+    std::string source, ptx;  // as the service knows them; empty: not asked for, or settled
+    PtxChoice choice;         // to be asked for if the source cannot be used
+    std::string reason;       // why the source cannot be used
+};
+
 struct Decision {
-    ResultPointer compiled;  // to be loaded in place of the program's; null: load that one
-    std::string reason;      // why there is none
-    ResultPointer refused;   // and what was said about its kernels, if they were looked at
+    ResultPointer compiled;          // to be loaded in place of the program's; null: load that one
+    std::string reason;              // why there is none
+    ResultPointer refused;           // and what was said about its kernels, if they were looked at
+    std::optional<Awaited> awaited;  // a compile goes on: decide_again() knows more when it is over
 
     // Of a kernel of the image: why it is not managed, in words; empty: it is.
     std::string why_unmanaged(std::string_view kernel) const;
@@ -39,5 +48,7 @@ struct Deciding {
 // Compiles what is not in the cache; any thread.
 Decision decide(Service& service, std::string_view image, Choices choices, const Target& target,
                 const Deciding& how);
+// Of the same image, whose bytes are not needed any more.
+Decision decide_again(Service& service, Awaited awaited, const Target& target, const Deciding& how);
 
 }  // namespace smt::runtime::jit

@@ -51,6 +51,10 @@ Result failed_for_now(std::string reason) {
     return result;
 }
 
+std::chrono::milliseconds milliseconds_since(Clock::time_point began) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+}
+
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
 
 }  // namespace
@@ -104,7 +108,6 @@ std::string Service::request(TenantId tenant, std::string_view image, const Choi
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
         const std::string identity = job->identity;
-        if (from_index(identity)) return identity;
         job->order.image = image;
         enqueue(tenant, std::move(job));
         return identity;
@@ -154,11 +157,23 @@ std::string Service::announced(TenantId tenant, const std::string& image) const 
     return pair == own->second.pairs.end() ? "" : pair->second;
 }
 
+// Takes the job's result out of the cache, if it is there and not in memory.
+void Service::look_up(const JobPointer& job) {
+    {
+        std::lock_guard lock(mutex_);
+        if (find(job->identity)) return;
+    }
+    const auto began = Clock::now();
+    if (const ResultPointer kept = from_index(job->identity, job->image_identity))
+        report(*job, *kept, true, milliseconds_since(began));
+}
+
 // What went wrong with the worker may go right the next time.
 void Service::enqueue(TenantId tenant, JobPointer job) {
     job->bytes = job->order.source.text.size() + job->order.image.size() + job->order.ptx.size();
     for (const auto& [name, text] : job->order.source.headers) job->bytes += text.size();
     for (const Input& input : job->order.inputs) job->bytes += input.data.size();
+    look_up(job);
     std::lock_guard lock(mutex_);
     if (leaving_) return;
     if (!job->image_identity.empty()) announce(tenant, *job);
@@ -198,7 +213,7 @@ Service::Answer Service::wait_for(TenantId tenant, const std::string& identity,
         for (const std::string& each : {own, identity}) {
             JobPointer job = each.empty() ? nullptr : find(each);
             if (!job) continue;
-            queue_.hurry(tenant, job);
+            if (patience > patience.zero()) queue_.hurry(tenant, job);
             done_.wait_for(lock, patience, [&] { return job->result || leaving_; });
             if (!job->result) return {State::kPending, nullptr};
             if (!job->result->image.empty()) return {State::kDone, job->result};
@@ -220,13 +235,14 @@ void Service::forget(TenantId tenant) {
         finish(std::static_pointer_cast<Job>(each), failed_for_now("the program that asked for it is gone"));
 }
 
-ResultPointer Service::from_index(const std::string& identity) {
+ResultPointer Service::from_index(const std::string& identity, const std::string& image_identity) {
     std::optional<std::string> key = cache_.load(index_key(identity));
     std::optional<std::string> bytes = key ? cache_.load(*key) : std::nullopt;
     std::optional<Result> result = bytes ? decode_result(*bytes) : std::nullopt;
     if (!result) return nullptr;
     auto job = std::make_shared<Job>();
     job->identity = identity;
+    job->image_identity = image_identity;
     std::lock_guard lock(mutex_);
     if (JobPointer known = find(identity); known && known->result) return known->result;  // meanwhile
     jobs_[identity] = job;
@@ -277,8 +293,7 @@ void Service::run() {
         } catch (const std::exception& error) {
             result = failed_for_now(error.what());
         }
-        const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        report(*job, result, from_cache, took);  // before it is loaded
+        report(*job, result, from_cache, milliseconds_since(began));  // before it is loaded
         warn(compiler.lacking());
         lock.lock();
         queue_.done(*job);
@@ -322,6 +337,7 @@ void Service::finish(const JobPointer& job, Result result) {
     finished_bytes_ += size_of(*job->result);
     while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes))
         evict();
+    compiled_.fetch_add(1, std::memory_order_release);
 }
 
 void Service::evict() {

@@ -23,6 +23,8 @@
 // change in the image. A second, small file leads from what is waited for to the key: a program that keeps
 // its compiled kernels on disk and loads them without NVRTC is recognised too.
 //
+// What is in the cache is there at once, when it is asked for: no thread looks it up.
+//
 // Any thread may call anything. Nothing here calls the driver or waits for a compile, but wait_for().
 #pragma once
 
@@ -79,8 +81,12 @@ public:
         ResultPointer result;  // kDone
     };
     // Waits while the compile is under way, `patience` at most. `identity`: of an image that was submitted,
-    // identity_of(); else what a request returned.
+    // identity_of(); else what a request returned. With a patience the compile is for a load that waits, and
+    // goes before those that no load waits for.
     Answer wait_for(TenantId tenant, const std::string& identity, std::chrono::milliseconds patience);
+
+    // Grows with each compile that is over: until then nothing that is awaited has changed.
+    uint64_t compiled() const { return compiled_.load(std::memory_order_acquire); }
 
     // The tenant is gone, and waits for nothing.
     void forget(TenantId tenant);
@@ -112,7 +118,8 @@ private:
     void run();
     Result result_of(const Job& job, Compiler& compiler, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
-    ResultPointer from_index(const std::string& identity);
+    ResultPointer from_index(const std::string& identity, const std::string& image_identity = "");
+    void look_up(const JobPointer& job);
     void finish(const JobPointer& job, Result result);  // with mutex_ held
     void evict();
     void report_machine_code(const Order& order, const Result& result, bool from_cache,
@@ -126,6 +133,7 @@ private:
     SourceIndex index_;
 
     std::atomic<bool> warned_{false};
+    std::atomic<uint64_t> compiled_{0};
 
     std::mutex mutex_;  // the rest
     std::condition_variable work_, done_;

@@ -13,7 +13,7 @@ struct Settings {
     std::chrono::milliseconds time{60'000};  // for one order
     std::chrono::milliseconds cpu{60'000};   // its CPU time, of all threads
     uint64_t memory_bytes = 4ull << 30;      // of the worker's addresses; 0: no limit
-    std::chrono::milliseconds wait{10'000};  // how long a load waits for a compile
+    std::chrono::milliseconds wait{0};       // how long a load waits for a compile
     bool compiles_ptx = true;                // the worker, not the driver
     bool doors = true;                       // kernels of machine code get the door
     bool ptx = true;                         // whether images without known source are managed by their PTX

@@ -104,11 +104,6 @@ public:
     std::shared_ptr<Lane> lane(uint32_t index) const;  // null: ended, or never opened
     // Waits until `count` Captured messages have arrived (protocol::Captured), for `patience` at most.
     void await_captures(uint32_t count, std::chrono::milliseconds patience);
-    // The total time that image loads have waited for managed forms.
-    std::chrono::nanoseconds waited_for_code() const {
-        return std::chrono::nanoseconds(waited_for_code_.load());
-    }
-    void note_wait_for_code(std::chrono::nanoseconds time) { waited_for_code_.fetch_add(time.count()); }
     void note_quota(const char* what, uint32_t most, settings::Id setting);  // quota exceeded; logged once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
@@ -164,7 +159,6 @@ private:
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
     std::atomic<uint64_t> launches_{0};
-    std::atomic<int64_t> waited_for_code_{0};  // nanoseconds
     std::atomic<uint32_t> next_lane_{0};
     CUresult open_status_ = CUDA_SUCCESS;  // the reply to requests for a lane
     uint64_t device_base_ = 0;             // 0: no range is reserved

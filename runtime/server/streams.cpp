@@ -335,7 +335,7 @@ bool Streams::busy() const {
 }
 
 bool Streams::capturing(CUstream stream) const {
-    if (captures_.load(std::memory_order_relaxed) <= 0) return false;
+    if (!captures()) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
            status != CU_STREAM_CAPTURE_STATUS_NONE;

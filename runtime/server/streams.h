@@ -140,6 +140,7 @@ public:
     // Counts the session's active captures. If there are none, capturing() makes no driver call.
     void capture_begun() { captures_.fetch_add(1); }
     void capture_ended() { captures_.fetch_sub(1); }
+    bool captures() const { return captures_.load(std::memory_order_relaxed) > 0; }
     bool capturing(CUstream stream) const;
 
     const StreamPointer& legacy() const { return legacy_; }

@@ -18,7 +18,8 @@ def main():
     found = {}
     for milliseconds in MILLISECONDS:
         with tempfile.TemporaryDirectory() as folder:
-            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_LIMITS=f"ahead={milliseconds}")
+            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_COMPILE="wait=10",
+                              SMT_LIMITS=f"ahead={milliseconds}")
             try:
                 done = subprocess.run([smt, "run", "--device", "sim", "--", program, LAUNCHES, ROUNDS],
                                       stdout=subprocess.PIPE,

@@ -136,6 +136,35 @@ TEST_CASE(
     CHECK(functions_loaded == 2);
 }
 
+TEST_CASE("in a quiet moment calls pass at once, and no stream begins to wait") {
+    DriverApi& driver = guarded_driver();
+    event_state = CUDA_ERROR_NOT_READY;
+    REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
+    CHECK_FALSE(begin_quiet());
+    CHECK(driver.cuMemFree_v2(1) == CUDA_SUCCESS);  // put off
+    memory_freed = functions_loaded = 0;
+    event_state = CUDA_SUCCESS;
+    REQUIRE(begin_quiet());
+    CHECK(memory_freed == 1);
+    std::atomic<bool> asked{false}, waits{false};
+    std::thread other([&] {
+        asked = true;
+        driver.cuStreamWaitValue32_v2(stream(7), 0, 1, 0);
+        waits = true;
+    });
+    while (!asked) std::this_thread::yield();
+    CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "one") == CUDA_SUCCESS);
+    CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "two") == CUDA_SUCCESS);
+    CHECK(driver.cuMemFree_v2(2) == CUDA_SUCCESS);
+    CHECK(functions_loaded == 2);
+    CHECK(memory_freed == 2);
+    for (int i = 0; i < 1000 && !waits; ++i) std::this_thread::yield();
+    CHECK_FALSE(waits);
+    end_quiet();
+    other.join();
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);  // the gate is free
+}
+
 TEST_CASE("a wait that is over holds nothing up, however busy its stream is") {
     DriverApi& driver = guarded_driver();
     event_state = CUDA_ERROR_NOT_READY;

@@ -30,7 +30,7 @@ a stop: runs 1 1 0 0, taken 3, refused 1, resident 0
 def main():
     smt, program = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["SMT_RUNTIME_DIR"] = folder
+        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_COMPILE="wait=10")
         try:
             done = subprocess.run([smt, "run", "--device", "sim", "--", program], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)

@@ -28,7 +28,8 @@ def main():
     expected = {row[0]: row[2] for row in lines if row[1] == "trivial"}
     with tempfile.TemporaryDirectory() as runtime:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        environment.update(SMT_RUNTIME_DIR=runtime, SMT_POLICY=policy, SMT_SIM="tenants=2,grace=1000",
+        environment.update(SMT_RUNTIME_DIR=runtime, SMT_POLICY=policy, SMT_COMPILE="wait=10",
+                           SMT_SIM="tenants=2,grace=1000",
                            SMT_PROFILES="none")   # what earlier runs took decides how long turns are
         try:
             started = {tenant: subprocess.Popen([smt, "run", "--device", "sim", "--tenant", tenant,

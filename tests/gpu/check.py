@@ -139,17 +139,17 @@ class Checker:
         second."""
         with contextlib.ExitStack() as stack:
             for _ in range(self.options.jobs):
-                self.idle_runtimes.put(stack.enter_context(Runtime(self.places)))
+                self.idle_runtimes.put(stack.enter_context(Runtime(self.places, SMT_COMPILE="wait=0")))
             self.in_parallel(self.options.jobs, self.alone, items)
             self.idle_runtimes = queue.Queue()
 
     def together(self, item):
-        with Runtime(self.places) as runtime:
+        with Runtime(self.places, SMT_COMPILE="wait=0") as runtime:
             copies = [self.start(item, runtime, f"{item[0]}-{i}") for i in range(self.options.copies)]
             self.record("together", item[0], item[1], [copy.finish() for copy in copies], runtime)
 
     def pair(self, items):
-        with Runtime(self.places) as runtime:
+        with Runtime(self.places, SMT_COMPILE="wait=0") as runtime:
             copies = [self.start(item, runtime, f"{item[0]}-{i}") for i, item in enumerate(items)]
             for i, (item, done) in enumerate(zip(items, [copy.finish() for copy in copies])):
                 self.record("pair", item[0], item[1], [done], runtime, beside=items[1 - i][0])

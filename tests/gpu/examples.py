@@ -108,7 +108,7 @@ class Examples:
             self.in_parallel(size, [(name, size, kind, "native") for name, kind in pairs])
         if "smt" not in self.options.sides:
             return
-        with Runtime(self.places) as runtime:
+        with Runtime(self.places, SMT_COMPILE="wait=0") as runtime:
             before = len(self.lines.all)
             self.in_parallel(size, [(name, size, kind, "smt", runtime) for name, kind in pairs])
             finished = sum(1 for line in self.lines.all[before:] if line.get("rc") == 0)

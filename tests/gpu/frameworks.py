@@ -104,7 +104,7 @@ class Frameworks(Checker):
         """`count` servers, started one after the other: many at once take longer to start than a program
         waits for one."""
         for _ in range(count):
-            runtime = stack.enter_context(Runtime(self.places))
+            runtime = stack.enter_context(Runtime(self.places, SMT_COMPILE="wait=0"))
             run([self.places.smt, "server", "start"], {**self.environment_in(mode), **runtime.variables()})
             for _ in range(places_each):
                 self.idle_runtimes.put(runtime)

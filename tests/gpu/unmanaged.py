@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
 from busy import Busy  # noqa: E402
-from harness import Child, Runtime, run, tail  # noqa: E402
+from harness import WAITS, Child, Runtime, run, tail  # noqa: E402
 
 
 def numbers(text):
@@ -72,7 +72,7 @@ class Unmanaged(Busy):
             native = run([os.path.join(folder, name)], self.environment, None, 60)
             with Runtime(self.places) as runtime:
                 confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(
-                    SMT_SMS="24", SMT_COMPILE=f"ptx={self.options.ptx}", SMT_JOURNAL="mapping")},
+                    SMT_SMS="24", SMT_COMPILE=f"{WAITS},ptx={self.options.ptx}", SMT_JOURNAL="mapping")},
                                  self.places.preload, 60).finish()
                 notes = [note["text"] for note in self.notes(runtime)]
                 told = next((numbers(found[1]) for note in notes

@@ -28,7 +28,7 @@ class Place:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"),
                                 SMT_CACHE_DIR=str(self.path / "cache"),
-                                SMT_COMPILE="ptx=0")   # what is not indexed stays as it is
+                                SMT_COMPILE="ptx=0,wait=60")   # what is not indexed stays as it is
 
     def __enter__(self):
         return self

@@ -65,7 +65,7 @@ class Installed:
         self.prefix, self.libraries, self.programs = prefix, prefix / libraries, prefix / programs
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "SMT_RUNTIME_DIR": f"{folder}/runtime",
                             "SMT_SYSTEM_FILE": "/nonexistent",
-                            "SMT_PROFILES": "none", "LANG": "C.UTF-8"}
+                            "SMT_PROFILES": "none", "SMT_COMPILE": "wait=10", "LANG": "C.UTF-8"}
         pathlib.Path(self.environment["SMT_RUNTIME_DIR"]).mkdir(mode=0o700)
 
     def smt(self, *words, code=0):

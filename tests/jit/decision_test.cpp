@@ -96,3 +96,48 @@ TEST_CASE("a source that is known comes first, and PTX where it fails") {
     CHECK_FALSE(lie.decision.compiled);
     CHECK_THAT(lie.decision.why_unmanaged("scale"), Contains("does not make it"));
 }
+
+TEST_CASE("what is not made yet is awaited, and decided later without the image") {
+    Source captured = source("//toy error because");
+    captured.text += "\n__device__ int own = 1;";
+    std::string image = plain_image(captured);
+    Service service(toy_settings(), [](const std::string&) {});
+    service.submit(kTenant, captured, "", image);
+    const Target target{90, true};
+    std::string said;
+    const auto say = [&](const std::string& reason) { said += reason + "\n"; };
+    const auto pending = [](const std::string&) {
+        return Service::Answer{Service::State::kPending, nullptr};
+    };
+    const auto patient = [&](const std::string& identity) {
+        return service.wait_for(kTenant, identity, 60s);
+    };
+    const Deciding at_once{pending, say, kTenant, [] { return std::string("not yet"); }};
+
+    Decision first =
+        decide(service, image, choices_of(image, target, service.settings().ptx_bytes), target, at_once);
+    image.clear();
+    CHECK_FALSE(first.compiled);
+    CHECK(first.reason == "not yet");
+    CHECK(first.why_unmanaged("scale") == "not yet");
+    REQUIRE(first.awaited);
+    CHECK_FALSE(first.awaited->source.empty());
+    CHECK(first.awaited->ptx.empty());  // it is not asked for before the source is known to be of no use
+
+    // The source is refused, and its PTX is not there yet.
+    Decision second =
+        decide_again(service, *first.awaited, target,
+                     {[&](const std::string& identity) {
+                          return identity == first.awaited->source ? patient(identity) : pending(identity);
+                      },
+                      say, kTenant, at_once.late});
+    REQUIRE(second.awaited);
+    CHECK(second.awaited->source.empty());
+    CHECK_FALSE(second.awaited->ptx.empty());
+
+    const Decision third = decide_again(service, *second.awaited, target, {patient, say, kTenant});
+    REQUIRE(third.compiled);
+    CHECK(third.by_ptx());
+    CHECK_FALSE(third.awaited);
+    CHECK_THAT(said, Contains("because"));
+}

@@ -101,6 +101,17 @@ TEST_CASE("PTX has a managed form, made once and kept on disk") {
     MadeByService again = make(choice, settings);
     CHECK(again.result->image == first.result->image);
     CHECK_THAT(again.lines, Contains("kept from before"));
+    {
+        settings.compiler = "/bin/false";
+        Service service(settings, [](const std::string&) {});
+        CHECK(service.compiled() == 0);
+        const std::string identity = service.submit_ptx(kNoTenant, choice, {90, true});
+        const Service::Answer at_once = service.wait_for(kNoTenant, identity, std::chrono::milliseconds(0));
+        REQUIRE(at_once.state == Service::State::kDone);  // no thread had to find it
+        CHECK(at_once.result->image == first.result->image);
+        CHECK(service.compiled() == 1);
+        settings.compiler = toy_settings().compiler;
+    }
     choice.registers.clear();
     CHECK_THAT(make(choice, settings).result->image, !Contains(".maxnreg"));
 }

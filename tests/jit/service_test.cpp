@@ -225,6 +225,31 @@ TEST_CASE("one tenant's compiles do not keep another's waiting") {
     CHECK(wait(service, image, 0s).state == State::kPending);
 }
 
+TEST_CASE("a question without patience hurries no compile") {
+    Lines lines;
+    const std::string image = plain_image(managed_scale());
+    Settings settings = toy_settings();
+    settings.workers = 1;
+    Service service(settings, lines.say());
+    const char* const names[] = {"first.cu", "second.cu", "third.cu", "fourth.cu"};
+    std::string last;
+    for (const char* name : names) {
+        Source own = managed_scale();
+        own.name = name;
+        last = image + "\n// " + name;
+        service.submit(kOne, own, "", last);
+    }
+    CHECK(wait(service, last, 0s).state == State::kPending);
+    for (const char* name : names) wait(service, image + "\n// " + name);
+    size_t before = 0;
+    for (const char* name : names) {
+        const size_t at = lines.text().find(name);
+        CHECK(at != std::string::npos);
+        CHECK(at >= before);
+        before = at;
+    }
+}
+
 TEST_CASE("what two tenants ask for is compiled once") {
     ServiceLines lines;
     const std::string image = plain_image(managed_scale());

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
-from place import Place   # noqa: E402
+from place import MANAGED, Place   # noqa: E402
 
 PATIENCE = 60
 
@@ -64,7 +64,7 @@ class Gated:
 class Stage(Place):
     def __init__(self, smt, programs, policy, multiprocessors, **sim):
         super().__init__(smt, programs, sms=multiprocessors, grace=1, step_limit=0, **sim)
-        self.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy, SMT_JOURNAL="mapping",
+        self.environment.update(SMT_COMPILE=MANAGED, SMT_POLICY=policy, SMT_JOURNAL="mapping",
                                 SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
                                 SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"))
 

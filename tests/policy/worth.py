@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
-from place import Place, finish   # noqa: E402
+from place import MANAGED, Place, finish   # noqa: E402
 
 SMS, CTAS = 4, 2                       # multiprocessors, and blocks that fit on each
 ALL = 10 ** 9
@@ -39,7 +39,7 @@ class Load:
 def stage(smt, programs, policy, programs_there, loads_wait=0):
     place = Place(smt, programs, sms=SMS, tenants=programs_there, grace=2000, step_limit=0, dispatch_clock=1,
                   loads_wait=loads_wait)
-    place.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy)
+    place.environment.update(SMT_COMPILE=MANAGED, SMT_POLICY=policy)
     return place
 
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from place import PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish
 from scenarios import notes
 
 
@@ -78,7 +78,7 @@ def recording(smt, programs):
     """What a server's policy decided is recorded, and asked again it decides the same."""
     with Place(smt, programs) as place, tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "recording"
-        place.environment.update(SMT_COMPILE="ptx=1", SMT_JOURNAL=f"record={path}")
+        place.environment.update(SMT_COMPILE=MANAGED, SMT_JOURNAL=f"record={path}")
         low = place.start("low", "mixed", "30", options=("--priority", "low"))
         place.run("high", "mixed", "10", "2", options=("--priority", "high"))
         finish(low)
@@ -136,7 +136,7 @@ def policies_change(smt, programs):
     # may wait for the clock meanwhile, and smt does not wait for an answer for ever.
     with Place(smt, programs, grace=20) as place, tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "recording"
-        place.environment.update(SMT_COMPILE="ptx=1", SMT_JOURNAL=f"record={path}")
+        place.environment.update(SMT_COMPILE=MANAGED, SMT_JOURNAL=f"record={path}")
         names = [line.split()[0] for line in policy("list").splitlines()]
         assert {"priority", "fifo"} <= set(names), names
         started = [place.start(priority, "mixed", "300", *pause, options=("--priority", priority))
@@ -176,7 +176,7 @@ def kernels(smt, programs):
                 for row in map(json.loads, listed(place, "--json").splitlines())}
 
     with Place(smt, programs) as place:
-        place.environment["SMT_COMPILE"] = "ptx=1"
+        place.environment["SMT_COMPILE"] = MANAGED
         as_it_is = int(place.run("mixed", "mixed", "40").split()[0])
         found = rows(place)
         assert set(found) == {("mixed", "step", "managed by PTX"), ("mixed", "step", "unmanaged")}, found

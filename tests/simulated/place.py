@@ -9,6 +9,7 @@ import tempfile
 import time
 
 PATIENCE = 90
+MANAGED = "ptx=1,wait=10"   # of SMT_COMPILE: kernels are managed from their first launch on
 
 
 class Place:

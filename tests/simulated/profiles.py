@@ -14,7 +14,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-from place import PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish
 
 MULTIPROCESSORS = 4
 
@@ -25,7 +25,7 @@ class Profiles(Place):
     def __init__(self, smt, programs, **settings):
         super().__init__(smt, programs, sms=MULTIPROCESSORS, grace=20, **settings)
         self.store = str(pathlib.Path(self.folder.name) / "profiles.db")
-        self.environment.update(SMT_COMPILE="ptx=1", SMT_PROFILES=self.store,
+        self.environment.update(SMT_COMPILE=MANAGED, SMT_PROFILES=self.store,
                                 SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
 
     def profile(self, *arguments, code=0):

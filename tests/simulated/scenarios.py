@@ -8,7 +8,7 @@ import json
 import re
 import sys
 
-from place import Place, finish
+from place import MANAGED, Place, finish
 
 
 def one_program(smt, programs):
@@ -124,7 +124,7 @@ def memory_and_graphs(smt, programs):
 
 def system_atomics(smt, programs):
     with Place(smt, programs) as place:
-        place.environment["SMT_COMPILE"] = "ptx=1"
+        place.environment["SMT_COMPILE"] = "ptx=1"   # by the PTX of the image, before there is a managed form
         place.run("one", "atomics")
         refused = [entry["name"] for entry in map(json.loads, place.journal().splitlines())
                    if entry["kind"] == "unsupported"]
@@ -136,7 +136,7 @@ def unloading(smt, programs):
     way. Two programs at once."""
     for ptx, options in (("0", ()), ("1", ("--stress", "7"))):
         with Place(smt, programs) as place:
-            place.environment["SMT_COMPILE"] = f"ptx={ptx}"
+            place.environment["SMT_COMPILE"] = f"{MANAGED},ptx={ptx}"
             both = [place.start(name, "unload", options=options) for name in ("one", "two")]
             for program in both:
                 finish(program)
@@ -171,7 +171,7 @@ def dies(smt, programs, what, **environment):
 
 def dies_in_flight(smt, programs):
     """Managed launches of a program that is gone are stopped, with something enqueued behind them or not."""
-    dies(smt, programs, "launches", SMT_COMPILE="ptx=1")
+    dies(smt, programs, "launches", SMT_COMPILE=MANAGED)
 
 
 def dies_waiting(smt, programs):
@@ -186,7 +186,7 @@ def notes(place, kind):
 def mixed_under_stress(smt, programs):
     """Managed and unmanaged kernels in one stream, the managed ones stopped and resized at random."""
     with Place(smt, programs) as place:
-        place.environment["SMT_COMPILE"] = "ptx=1"
+        place.environment["SMT_COMPILE"] = MANAGED
         for seed in range(1, 7):
             output = place.run("mixed", "mixed", "60", options=("--stress", str(seed)))
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
@@ -198,7 +198,7 @@ def mixed_under_stress(smt, programs):
 def mixed_beside_urgent(smt, programs):
     """The same beside programs that it has to give way to, which come and go."""
     with Place(smt, programs) as place:
-        place.environment["SMT_COMPILE"] = "ptx=1"
+        place.environment["SMT_COMPILE"] = MANAGED
         low = [place.start("low", "mixed", "150", options=("--priority", "low")) for _ in range(2)]
         for turn in range(4):
             high = [place.start("high", "mixed", "20", "3", options=("--priority", "high")),
@@ -239,7 +239,7 @@ def confined(smt, programs):
         assert any("spin is a cooperative launch too large" in note["text"] for note in notes(place, "note"))
 
     with Place(smt, programs) as place:
-        place.environment["SMT_COMPILE"] = "ptx=1"
+        place.environment["SMT_COMPILE"] = MANAGED
         for seed in (1, 2, 3):
             output = place.run(f"seed{seed}", "mixed", "60", options=("--stress", str(seed), "--sms", "4"))
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output

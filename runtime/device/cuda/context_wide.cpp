@@ -64,6 +64,25 @@ void make_deferred() {
     state.deferred.clear();
 }
 
+thread_local bool quiet_here = false;  // the thread is between begin_quiet() and end_quiet()
+
+// The gate, held exclusively while no stream waits.
+class QuietGate {
+public:
+    QuietGate() : lock_(state.gate, std::defer_lock) {
+        if (quiet_here) return;
+        lock_.lock();
+        quiet_ = !state.waits.any();
+        if (quiet_) make_deferred();
+    }
+    explicit operator bool() const { return quiet_; }
+    void keep() { lock_.release(); }  // held until the thread unlocks it itself
+
+private:
+    std::unique_lock<std::shared_mutex> lock_;
+    bool quiet_ = true;
+};
+
 // A call that waits until no stream does.
 class Patience {
 public:
@@ -116,20 +135,16 @@ struct Guarded<member> {
 
     // NOT_READY when the context is not quiet: for callers that can try again.
     static CUresult if_quiet(Arguments... arguments) {
-        std::unique_lock lock(state.gate);
-        if (state.waits.any()) return CUDA_ERROR_NOT_READY;
+        const QuietGate gate;
+        if (!gate) return CUDA_ERROR_NOT_READY;
         const HeldUp held_up(session_of_thread(),
                              std::string("the driver: ") + name + " waits for all work on the GPU");
-        make_deferred();
         return (real.*member)(arguments...);
     }
     // At once, or with the next call of this kind: no caller depends on the moment.
     static CUresult soon(Arguments... arguments) {
-        std::unique_lock lock(state.gate);
-        if (!state.waits.any()) {
-            make_deferred();
-            return (real.*member)(arguments...);
-        }
+        const QuietGate gate;
+        if (gate) return (real.*member)(arguments...);
         state.deferred.push_back([arguments...] { (real.*member)(arguments...); });
         return CUDA_SUCCESS;
     }
@@ -243,6 +258,18 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
     GUARD(cuGraphLaunch, graph_launch);
 #undef CONTEXT_WIDE
 #undef GUARD
+}
+
+bool begin_quiet() {
+    QuietGate gate;
+    if (!gate) return false;
+    gate.keep();
+    return quiet_here = true;
+}
+
+void end_quiet() {
+    quiet_here = false;
+    state.gate.unlock();
 }
 
 StreamWaits& stream_waits() { return state.waits; }

@@ -31,6 +31,12 @@ namespace smt::runtime::device {
 
 // Installs the gate in a driver's table: calls through the table pass it. To be called once in a process.
 void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience);
+
+// Device::begin_quiet() and end_quiet(), for several of these calls in a row that have to be made at one such
+// moment or not at all: while it lasts the gate is the calling thread's.
+bool begin_quiet();
+void end_quiet();
+
 StreamWaits& stream_waits();  // of the guarded table
 
 }  // namespace smt::runtime::device

@@ -81,6 +81,8 @@ public:
     }
 
     void release_waits(const Guest& guest) override { stream_waits().release(guest, errands()); }
+    bool begin_quiet() override { return device::begin_quiet(); }
+    void end_quiet() override { device::end_quiet(); }
     void left(Guest& guest) override {
         stream_waits().forget(guest);
         set_guest_of_thread(nullptr);

@@ -1,6 +1,8 @@
 // See code_table.h.
 #include "runtime/server/code/code_table.h"
 
+#include <utility>
+
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/quiesce.h"
@@ -62,14 +64,16 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
-                        std::string identity, ManagedVariables managed, jit::Decision form,
-                        std::vector<jit::Door> doors, Charge charge) {
+                        std::set<std::string, std::less<>> system_atomics, std::string identity,
+                        ManagedVariables managed, jit::Decision form, std::vector<jit::Door> doors,
+                        Charge charge) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->charge = std::move(charge);
     image->module = module;
     image->library = library;
     image->printing = std::move(printing);
+    image->system_atomics = std::move(system_atomics);
     image->identity = std::move(identity);
     image->managed = std::move(managed);
     image->form = std::move(form);
@@ -120,6 +124,7 @@ void CodeTable::withdraw(Image& image) {
 }
 
 CUresult CodeTable::unload(Image& image) {
+    Beside beside;
     {
         std::scoped_lock lock(image.mutex, mutex_);
         for (auto& [name, kernel] : image.kernels) {
@@ -128,12 +133,15 @@ CUresult CodeTable::unload(Image& image) {
             free_kernels_.push_back(kernel->id);
         }
         image.kernels.clear();
+        beside = std::exchange(image.beside, {});  // name_in() reads it
+        image.late.reset();
     }
     memory_.own().forget(&image);  // before the driver may reuse the addresses
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
     const CUresult status =
         image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    if (beside.module) driver_.cuModuleUnload(beside.module);
     image.charge = {};
     return status;
 }
@@ -157,7 +165,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     LoadedKernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
-    entry->system_atomics = found->form.system_atomics(name);
+    entry->system_atomics = found->system_atomics.contains(name) || found->form.system_atomics(name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;
@@ -168,18 +176,14 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     entry->static_shared = fresh.static_shared;
     entry->local_bytes = fresh.local_bytes;
     entry->door = fresh.door;
-    entry->managed.known = profile_cache_.open(name, found->identity);
-    entry->managed.function = fresh.managed.function;
-    entry->managed.launch_offset = fresh.managed.launch_offset;
-    entry->managed.reuse = fresh.managed.reuse;
-    entry->managed.registers = fresh.managed.registers;
-    entry->managed.static_shared = fresh.managed.static_shared;
-    entry->managed.form = fresh.managed.form;
-    entry->managed.waits = fresh.managed.waits;
-    entry->managed.cluster = fresh.managed.cluster;
-    entry->managed.forget();
+    entry->form.known = profile_cache_.open(name, found->identity);
+    entry->managed.store(nullptr);
+    const bool awaits = found->late && !fresh.form.function;
+    entry->looked.store(awaits ? LoadedKernel::kNeverLooked : LoadedKernel::kSettled);
+    entry->treatment.store(journal_.name(treatment));
+    if (fresh.form.function) publish(*entry, fresh.form, treatment);
+    give_door(*entry);
     entry->journal_name = journal_.name(name);
-    entry->treatment = journal_.name(treatment);
     entry->live.store(true);
     by_handle_[entry->function] = entry;
     if (entry->kernel) by_handle_[entry->kernel] = entry;
@@ -218,7 +222,7 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
         CUDA_SUCCESS)
         kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
-    if (!kernel.managed.function) take_door(image, name, kernel, treatment);
+    if (!kernel.form.function) add_door(image, name, kernel, treatment);
     if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
     return CUDA_SUCCESS;
 }
@@ -234,73 +238,83 @@ void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& ke
         kernel.parameters.empty() ? 0 : kernel.parameters.back().offset + kernel.parameters.back().bytes;
 }
 
-// For a kernel that has no managed form: its door, or why it has none.
-void CodeTable::take_door(const Image& image, const char* name, LoadedKernel& kernel,
-                          std::string* treatment) const {
+// The treatment of a kernel without a managed form: that it has a door, or why it has none.
+void CodeTable::add_door(const Image& image, const char* name, const LoadedKernel& kernel,
+                         std::string* treatment) {
     constexpr std::string_view kUnmanaged = "unmanaged: ";
-    std::string why(*treatment, std::min(treatment->size(), kUnmanaged.size()));
-    if (image.printing.may(name)) return;
-    if (!kernel.door.present) {
-        auto found = image.doors.find(name);
-        if (found != image.doors.end()) *treatment += "; no door: " + found->second.reason;
-        return;
-    }
-    kernel.managed.function = kernel.function;
-    kernel.managed.form = dispatch::Form::kDoor;
-    kernel.managed.launch_offset = kernel.door.offset;
-    kernel.managed.waits = kernel.door.waits;
-    kernel.managed.registers = kernel.registers;
-    kernel.managed.static_shared = kernel.static_shared;
+    auto door = image.doors.find(name);
+    if (door == image.doors.end() || image.printing.may(name)) return;
+    if (kernel.door.present)
+        *treatment = "has a door: " + treatment->substr(std::min(treatment->size(), kUnmanaged.size()));
+    else
+        *treatment += "; no door: " + door->second.reason;
+}
+
+// What is launched where a launch may be stopped at the door. A kernel that prints is not: the server must
+// know when it has completed.
+void CodeTable::give_door(LoadedKernel& kernel) const {
+    dispatch::ManagedFunction& form = kernel.at_door;
+    form.forget();
+    form.function = kernel.door.present && !kernel.prints ? kernel.function : nullptr;
+    form.form = dispatch::Form::kDoor;
+    form.launch_offset = kernel.door.offset;
+    form.waits = kernel.door.waits;
+    form.registers = kernel.registers;
+    form.static_shared = kernel.static_shared;
+    form.known = kernel.form.known;
+    form.cluster = 1;
     constexpr CUfunction_attribute kSizes[] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
     int size = 0;
     for (const CUfunction_attribute each : kSizes)
-        if (driver_.cuFuncGetAttribute(&size, each, kernel.function) == CUDA_SUCCESS && size > 0)
-            kernel.managed.cluster *= static_cast<uint32_t>(size);
-    *treatment = "has a door: " + why;
+        if (form.function && driver_.cuFuncGetAttribute(&size, each, kernel.function) == CUDA_SUCCESS &&
+            size > 0)
+            form.cluster *= static_cast<uint32_t>(size);
 }
 
 // Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.
 // Returns the kernel's treatment: managed by source or PTX, or unmanaged and why.
 std::string CodeTable::find_managed(const Image& image, const char* name, LoadedKernel& kernel) const {
-    const jit::ResultPointer& compiled = image.form.compiled;
-    if (!compiled) return find_written(image, name, kernel);
-    for (const jit::CompiledKernel& form : compiled->kernels) {
-        if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
-            return image.form.by_ptx() ? "managed by PTX" : "managed by source";
+    const bool beside = image.beside.module != nullptr;
+    const jit::Decision& decided = beside ? image.beside.form : image.form;
+    if (!decided.compiled) return find_written(image, name, kernel);
+    for (const jit::CompiledKernel& form : decided.compiled->kernels) {
+        if (form.symbol == name &&
+            take_managed(beside ? image.beside.module : image.module, form.managed, form.reuse, kernel))
+            return decided.by_ptx() ? "managed by PTX" : "managed by source";
     }
-    const std::string why = image.form.why_unmanaged(name);
+    const std::string why = decided.why_unmanaged(name);
     return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);
 }
 
 // Finds the managed forms of a program that was built with them, by their symbol names.
 std::string CodeTable::find_written(const Image& image, const char* name, LoadedKernel& kernel) const {
     for (const Reuse reuse : kReuses) {
-        if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
+        if (take_managed(image.module, managed_symbol(name, reuse), reuse, kernel))
+            return "managed by source";
     }
     return "unmanaged: " + image.form.why_unmanaged(name);
 }
 
 // The managed form's parameters must be the kernel's own followed by smt::Launch.
-bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse,
+bool CodeTable::take_managed(CUmodule module, const std::string& symbol, Reuse reuse,
                              LoadedKernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
-    if (symbol.empty() ||
-        driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS)
+    if (symbol.empty() || driver_.cuModuleGetFunction(&function, module, symbol.c_str()) != CUDA_SUCCESS)
         return false;
     if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS)
         return false;
     if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
-    kernel.managed.function = function;
-    kernel.managed.launch_offset = static_cast<uint32_t>(offset);
-    kernel.managed.reuse = reuse;
+    kernel.form.function = function;
+    kernel.form.launch_offset = static_cast<uint32_t>(offset);
+    kernel.form.reuse = reuse;
     int value = 0;
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS)
-        kernel.managed.registers = static_cast<uint32_t>(value);
+        kernel.form.registers = static_cast<uint32_t>(value);
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS)
-        kernel.managed.static_shared = static_cast<uint32_t>(value);
+        kernel.form.static_shared = static_cast<uint32_t>(value);
     return true;
 }
 
@@ -338,9 +352,10 @@ std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const
     for (const ImagePointer& image : images) {
         // try_to_lock: a thread that fetches a kernel may be in a driver call that never returns.
         const std::unique_lock lock(image->mutex, std::try_to_lock);
-        if (!lock || !module || image->holder != module) continue;
-        if (image->form.compiled)
-            for (const jit::CompiledKernel& form : image->form.compiled->kernels)
+        if (!lock || !module || (image->holder != module && image->beside.module != module)) continue;
+        const jit::Decision& decided = image->beside.module == module ? image->beside.form : image->form;
+        if (decided.compiled)
+            for (const jit::CompiledKernel& form : decided.compiled->kernels)
                 if (form.managed == symbol) return form.symbol;
         for (const auto& [name, kernel] : image->kernels)
             for (const Reuse reuse : kReuses)

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/code/context_preferences.h"
+#include "runtime/server/code/late_form.h"
 #include "runtime/server/code/launch_times.h"
 #include "runtime/server/code/limits.h"
 #include "runtime/server/code/links.h"
@@ -52,12 +54,20 @@ struct LoadedKernel {
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
     uint32_t journal_name = 0;
-    uint32_t treatment = 0;  // a name of the journal: managed by source or PTX, or unmanaged and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;
-    mutable dispatch::ManagedFunction managed;
-    dispatch::DoorFunction door;
+    // The managed form; null: none. Once set it stays. A launch reads it once.
+    std::atomic<dispatch::ManagedFunction*> managed{nullptr};
+    mutable dispatch::ManagedFunction form;  // what `managed` leads to; `known` is there without it
+    dispatch::DoorParameter door;
+    mutable dispatch::ManagedFunction at_door;  // the kernel itself, stopped by its door; function null: not
+    // Names of the journal: managed by source or PTX, valid with `managed`; unmanaged, and why.
+    uint32_t managed_treatment = 0;
+    std::atomic<uint32_t> treatment{0};
+    // Service::compiled() when a launch last looked for the managed form of its image.
+    static constexpr uint64_t kSettled = ~0ull, kNeverLooked = ~0ull - 1;
+    mutable std::atomic<uint64_t> looked{kSettled};  // kSettled: none is awaited
     // Read by other calls.
     CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
@@ -75,8 +85,11 @@ struct Image {
     ManagedVariables managed;
     std::unordered_map<std::string, jit::Door> doors;  // by kernel
     jit::Decision form;  // compiled: the result that this managed form comes from
-    Charge charge;       // of its variables
-    std::mutex mutex;    // guards kernels and module; held while a kernel is fetched
+    std::set<std::string, std::less<>> system_atomics;  // jit::Opened's
+    Charge charge;                                      // of its variables
+    std::mutex mutex;  // guards what follows, `module` and `holder`; held while a kernel is fetched
+    std::unique_ptr<LateForm> late;  // null: no managed form is awaited
+    Beside beside;
     bool gone = false;
     std::unordered_map<std::string, LoadedKernel*> kernels;
 };
@@ -95,8 +108,9 @@ public:
     CUresult module(Image& image, CUmodule* module) const;  // caller holds image.mutex
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
-                 std::string identity, ManagedVariables managed, jit::Decision form,
-                 std::vector<jit::Door> doors = {}, Charge charge = {});
+                 std::set<std::string, std::less<>> system_atomics, std::string identity,
+                 ManagedVariables managed, jit::Decision form, std::vector<jit::Door> doors = {},
+                 Charge charge = {});
     ImagePointer image(uint32_t id) const;  // null: none
     // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
     // dispatcher when this returns. Null: no such image.
@@ -106,6 +120,15 @@ public:
     // Allows the program to pass a variable's address in calls until the image is unloaded. Caller holds
     // image.mutex, as after Call::module().
     CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
+    // For an image that was just added and has no managed form.
+    void await_form(uint32_t id, std::unique_ptr<LateForm> late);
+    // End the wait. Caller holds image.mutex, and a quiesce window for the first. From take_form() on
+    // launches run kernels from there; those that have a managed form already keep it.
+    void take_form(Image& image, Beside beside);
+    void give_up_form(Image& image, const std::string& reason, jit::ResultPointer refused);
+    // Held while an attribute of a kernel and of its managed form is set.
+    std::mutex& attributes() { return attributes_; }
+
     // The kernel of that name; the first call fetches it from the driver. Valid until its image is unloaded.
     CUresult fetch(uint32_t image_id, const char* name, LoadedKernel** kernel);
 
@@ -141,11 +164,14 @@ private:
     CUresult load(Image& image) const;  // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
-    void take_door(const Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
+    static void add_door(const Image& image, const char* name, const LoadedKernel& kernel,
+                         std::string* treatment);
+    void give_door(LoadedKernel& kernel) const;
     static void find_door(const Image& image, const char* name, LoadedKernel& kernel);
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
     std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;
-    bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
+    bool take_managed(CUmodule module, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
+    void publish(LoadedKernel& kernel, const dispatch::ManagedFunction& form, const std::string& treatment);
     void withdraw(Image& image);
 
     dispatch::Dispatcher& dispatcher_;
@@ -164,6 +190,7 @@ private:
     std::vector<uint32_t> free_kernels_;
     uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
+    std::mutex attributes_;
     std::atomic<bool> graphs_print_{false};
     std::atomic<bool> output_expected_{false};
     LaunchTimes times_;

@@ -27,7 +27,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         def run(*options, ptx="1"):
             return call(smt, "run", "--device", "sim", *options, "--", program, rounds,
-                        SMT_COMPILE=f"ptx={ptx}",
+                        SMT_COMPILE=f"ptx={ptx},wait=10",
                         SMT_RUNTIME_DIR=f"{folder}/{ptx}", SMT_CACHE_DIR=f"{folder}/cache")
 
         def notes(ptx):

@@ -21,6 +21,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")
 
 # runtime/protocol/handshake.h and version.h
 MAGIC = 0x31544D53
+WAITS = "wait=10"   # of SMT_COMPILE, for what measures: managed from the first launch on
 KIND_HELLO, KIND_WELCOME, KIND_STATUS, KIND_STOP = 1, 2, 6, 7
 STATUS_REPLY = struct.Struct("<IIiIIIQQQQQII32s256s")
 
@@ -72,7 +73,7 @@ class Runtime:
         self.places = places
         self.directory = tempfile.mkdtemp(prefix="smt-test-")
         os.chmod(self.directory, 0o700)
-        self.settings = {"SMT_IDLE_SECONDS": "60", **settings}
+        self.settings = {"SMT_IDLE_SECONDS": "60", "SMT_COMPILE": WAITS, **settings}
         self.served_before, self.unsupported_before = 0, {}
 
     def __enter__(self):

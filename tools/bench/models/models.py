@@ -44,8 +44,7 @@ class Models:
         self.lines = Lines(os.path.join(options.out, "models.jsonl"))
         self.checksums = read_checksums(options.checksums)
         self.store = os.path.abspath(os.path.join(options.out, "profiles.db"))
-        self.environment = {**base_environment(), "SMT_CACHE_DIR": os.path.join(options.out, "cache"),
-                            "SMT_COMPILE": "ptx=1"}
+        self.environment = {**base_environment(), "SMT_CACHE_DIR": os.path.join(options.out, "cache")}
         if options.device == "sim":
             self.environment.update(SMT_SIM="grace=20", SMT_DEVICE="sim")
         self.names = [name for name in EIGHT

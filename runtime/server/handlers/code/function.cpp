@@ -1,5 +1,6 @@
 // Kernels and variables of images: lookup and attributes.
 #include <algorithm>
+#include <mutex>
 #include <vector>
 
 #include "runtime/protocol/try.h"
@@ -62,8 +63,9 @@ bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request
     constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     KernelUse kernel(call.session.code(), request.function);
     int now = 0;
-    return kernel && kernel->managed.persistent() && request.attribute == kAttribute &&
-           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS &&
+    const dispatch::ManagedFunction* form = kernel ? kernel->managed.load() : nullptr;
+    return form && request.attribute == kAttribute &&
+           call.driver.cuFuncGetAttribute(&now, kAttribute, form->function) == CUDA_SUCCESS &&
            request.value < now;
 }
 
@@ -122,16 +124,18 @@ CUresult handle_function_attribute(Call& call) {
     }
     KernelUse kernel(call.session.code(), request.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    const std::lock_guard lock(call.session.code().attributes());
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     int before = 0;
-    const CUfunction managed = kernel->managed.persistent() ? kernel->managed.function : nullptr;
-    if (status != CUDA_SUCCESS || !managed) return status;
+    dispatch::ManagedFunction* const form = kernel->managed.load();
+    if (status != CUDA_SUCCESS || !form) return status;
+    const CUfunction managed = form->function;
     // Some programs set the attribute before each launch.
     if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS &&
         before == request.value)
         return CUDA_SUCCESS;
     call.driver.cuFuncSetAttribute(managed, attribute, request.value);
-    kernel->managed.forget();  // the occupancy may have changed
+    form->forget();  // the occupancy may have changed
     return CUDA_SUCCESS;
 }
 

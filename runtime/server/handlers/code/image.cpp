@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +14,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/code/jit_options.h"
+#include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/machine_code.h"
 #include "runtime/server/handlers/code/managed_image.h"
 #include "runtime/server/handlers/code/opening.h"
@@ -56,10 +60,20 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitO
     return take_code(call, opened, image);
 }
 
-// `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is
-// the program's own.
+// Of what the program gave.
+struct Given {
+    std::string identity;  // for profiles
+    std::set<std::string, std::less<>> system_atomics;
+};
+
+// `form.compiled`: what the image is the managed form of; null: it is the program's own.
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened,
-                    const std::string& identity, JitOptions& jit, jit::Decision form, uint32_t* object) {
+                    const Given& given, JitOptions& jit, jit::Decision form, uint32_t* object) {
+    std::optional<jit::Awaited> awaited = std::exchange(form.awaited, std::nullopt);
+    if (awaited && opened.uses_variables) {  // the two images' would differ
+        form.reason += "; it is taken at the next load, as the image's code uses variables of the image";
+        awaited.reset();
+    }
     Charge unpacked, charge;
     if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
     SMT_TRY(prepare(call, image, opened, jit));
@@ -88,9 +102,10 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity,
-                                          std::move(managed), std::move(form), std::move(opened.doors),
-                                          std::move(charge));
+        *object = call.session.code().add(owner, module, library, std::move(opened.printing),
+                                          given.system_atomics, given.identity, std::move(managed),
+                                          std::move(form), std::move(opened.doors), std::move(charge));
+        if (*object && awaited) await_form(call, *object, std::move(*awaited), jit);
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -99,12 +114,11 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     return status;
 }
 
-CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity,
+CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const Given& given,
                       JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
-    return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form),
-                      object);
+    return load_bytes(call, owner, std::move(image), std::move(opened), given, jit, std::move(form), object);
 }
 
 // In managed form where there is one. It has all that the image has, so it stands in its place.
@@ -115,13 +129,13 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     std::string_view bytes(image.data(), image.size());
     jit::Opened opened;
     SMT_TRY(open(call, bytes, &jit, &opened));
-    const std::string identity = call.session.server().profiles().identify(bytes);
+    const Given given{call.session.server().profiles().identify(bytes), std::move(opened.system_atomics)};
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
-        CUresult status = load_managed(call, request.owner, std::move(managed), identity, jit, form, object);
+        CUresult status = load_managed(call, request.owner, std::move(managed), given, jit, form, object);
         form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)),
-                nullptr};
+                nullptr, std::nullopt};
         call.session.note(
             status == CUDA_SUCCESS
                 ? fmt::format("an image is loaded in managed form{} ({} kernels)",
@@ -133,8 +147,8 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         if (status == CUDA_SUCCESS) return status;
         jit.start_again();
     }
-    return load_bytes(call, request.owner, std::move(image), std::move(opened), identity, jit,
-                      std::move(form), object);
+    return load_bytes(call, request.owner, std::move(image), std::move(opened), given, jit, std::move(form),
+                      object);
 }
 
 }  // namespace

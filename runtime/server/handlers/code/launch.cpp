@@ -1,5 +1,6 @@
-// Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints, the
-// stream captures, the launch has attributes, its tenant is preemptible, or launch times are enabled.
+// Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints or awaits
+// its managed form, the stream captures, the launch has attributes, its tenant is preemptible, or launch
+// times are enabled.
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_entry.h"
 #include "runtime/server/handlers/code/launch_parameters.h"
@@ -24,8 +26,9 @@ namespace {
 struct Request {
     protocol::Launch launch;
     CUlaunchAttribute* attributes;
-    char* parameters;        // in the record; the driver copies them
-    uint32_t treatment = 0;  // in the journal's names
+    char* parameters;                           // in the record; the driver copies them
+    uint32_t treatment = 0;                     // in the journal's names
+    dispatch::ManagedFunction* form = nullptr;  // the kernel's, as this launch has it
 };
 
 bool read(Call& call, Request& request) {
@@ -135,7 +138,7 @@ bool has_demands(const Request& request) {
 Exception exception(const LoadedKernel& kernel, const Request& request) {
     if (kernel.prints) return Exception::kPrints;
     if (has_demands(request)) return Exception::kAttributes;
-    if (!suits(kernel.managed.reuse, request.launch.block[0])) return Exception::kWidth;
+    if (!suits(request.form->reuse, request.launch.block[0])) return Exception::kWidth;
     return proper(request.launch) ? Exception::kCount : Exception::kGrid;
 }
 
@@ -155,14 +158,14 @@ bool stops_at_door(Call& call, const Request& request) {
     return !cooperative(request) && proper(request.launch);
 }
 
-CUresult launch_work(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream,
-                     std::vector<CUlaunchAttribute> attributes) {
+CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFunction& form,
+                     const Request& request, Stream& stream, std::vector<CUlaunchAttribute> attributes) {
     const protocol::Launch& launch = request.launch;
     dispatch::ManagedStream* managed = nullptr;
     SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
-    work.function = &kernel.managed;
-    work.unit = kernel.managed.cluster;
+    work.function = &form;
+    work.unit = form.cluster;
     for (const CUlaunchAttribute& each : attributes) {
         const auto& size = each.value.clusterDim;
         if (each.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) work.unit = size.x * size.y * size.z;
@@ -173,8 +176,7 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, const Request& requ
     std::copy_n(launch.block, 3, work.block);
     work.shared_bytes = launch.shared_bytes;
     work.total = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-    work.parameters.reserve(kernel.managed.launch_offset +
-                            std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
+    work.parameters.reserve(form.launch_offset + std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
     CUresult status = managed->launch(std::move(work));
@@ -185,13 +187,13 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, const Request& requ
 }
 
 CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
-    return launch_work(call, kernel, request, stream, {});
+    return launch_work(call, kernel, *request.form, request, stream, {});
 }
 
 CUresult launch_at_door(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     std::vector<CUlaunchAttribute> attributes;
     SMT_TRY(driver_attributes(call, request, &attributes));
-    return launch_work(call, kernel, request, stream, std::move(attributes));
+    return launch_work(call, kernel, kernel.at_door, request, stream, std::move(attributes));
 }
 
 // Notes the launch with the dispatcher, because a less urgent tenant waits for its end.
@@ -268,11 +270,11 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
 // With counters enabled the kernel runs in its original form.
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
-    const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.persistent() &&
+    const bool managed = measuring.what() != Measuring::What::kCounters && request.form &&
                          exception(kernel, request) == Exception::kCount &&
                          worth_managing(call, request.launch);
     const Measuring::Launch about =
-        describe_launch(call, kernel, request.launch, request.parameters, managed);
+        describe_launch(call, kernel, request.form, request.launch, request.parameters, managed);
     CUresult status = CUDA_ERROR_NOT_SUPPORTED;
     Measuring::Around around(&measuring, about);
     call.measured = around.number();
@@ -294,14 +296,18 @@ CUresult handle_launch(Call& call) {
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    request.treatment = kernel->treatment;
+    if (!captures && kernel->looked.load(std::memory_order_relaxed) != LoadedKernel::kSettled) [[unlikely]]
+        look_for_form(call, *kernel);
+    request.form = kernel->managed.load(std::memory_order_acquire);
+    request.treatment =
+        request.form ? kernel->managed_treatment : kernel->treatment.load(std::memory_order_relaxed);
     if (call.session.server().measuring() && !captures) [[unlikely]]
         return launch_measured(call, *kernel, request, *target);
-    if (kernel->managed.has_door() && !captures && stops_at_door(call, request)) {
+    if (!request.form && kernel->at_door.function && !captures && stops_at_door(call, request)) {
         CUresult status = launch_at_door(call, *kernel, request, *target);
         if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     }
-    if (kernel->managed.persistent() && !captures) {
+    if (request.form && !captures) {
         Exception why = exception(*kernel, request);
         if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;
         if (why == Exception::kCount) {

@@ -35,7 +35,7 @@ journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protoc
 
 void note_into_graph(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch) {
     const uint32_t treatment =
-        kernel.managed.persistent() ? call.session.code().exceptions()[Exception::kGraph] : kernel.treatment;
+        kernel.managed.load() ? call.session.code().exceptions()[Exception::kGraph] : kernel.treatment.load();
     journal::Entry entry = launch_entry(call, kernel, launch, treatment);
     entry.kind = journal::Kind::kIntoGraph;
     call.session.journal().write(entry);

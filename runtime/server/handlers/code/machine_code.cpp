@@ -44,18 +44,28 @@ float milliseconds_since(std::chrono::steady_clock::time_point began) {
     return std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - began).count();
 }
 
-jit::Order order_for(Call& call, jit::Language language, const JitOptions& jit, char variant) {
+jit::Order order_for(Call& call, jit::Language language, const std::string& target, char variant) {
     jit::Order order;
     order.language = language;
     order.form = jit::Form::kCubin;
-    order.architecture = jit.target().empty() ? fmt::format("sm_{}", architecture_of(call)) : jit.target();
-    if (variant && jit.target().empty()) order.architecture += variant;
+    order.architecture = target.empty() ? fmt::format("sm_{}", architecture_of(call)) : target;
+    if (variant && target.empty()) order.architecture += variant;
     return order;
 }
 
 // Its variant is the device's where it is the device's architecture, or a family's.
 char variant_for(const jit::Opened& opened, int architecture) {
     return opened.variant == 'a' && opened.architecture != architecture ? '\0' : opened.variant;
+}
+
+jit::Order order_of_text(Call& call, const jit::Opened& opened, std::string text,
+                         std::vector<std::string> options, const std::string& target) {
+    jit::Order order =
+        order_for(call, jit::Language::kAssembly, target, variant_for(opened, architecture_of(call)));
+    order.source.options = std::move(options);
+    const uint64_t bytes = text.size();
+    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, bytes, "", std::move(text)});
+    return order;
 }
 
 }  // namespace
@@ -66,11 +76,15 @@ bool worker_makes_machine_code(Call& call) {
            settings.compiles_ptx && !settings.compiler.empty();
 }
 
+std::string ask_for_machine_code(Call& call, const jit::Opened& opened, std::string text,
+                                 std::vector<std::string> options, const std::string& target) {
+    return call.session.server().compiler().make_machine_code(
+        call.session.id(), order_of_text(call, opened, std::move(text), std::move(options), target));
+}
+
 CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit) {
-    jit::Order order =
-        order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
-    order.source.options = jit.compiler_options();
-    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, image.size(), "", std::string(image.data(), image.size())});
+    jit::Order order = order_of_text(call, opened, std::string(image.data(), image.size()),
+                                     jit.compiler_options(), jit.target());
     const auto began = std::chrono::steady_clock::now();
     const jit::ResultPointer result = made(call, std::move(order));
     if (CUresult status = status_of(result, CUDA_ERROR_INVALID_PTX)) {
@@ -91,7 +105,7 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
     if (input.type != CU_JIT_INPUT_PTX) return CUDA_SUCCESS;
     if (opened.code != jit::Code::kPtx) return CUDA_ERROR_INVALID_PTX;
     jit::Order order =
-        order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
+        order_for(call, jit::Language::kAssembly, jit.target(), variant_for(opened, architecture_of(call)));
     order.source.options = jit.compiler_options();
     for (std::string& option : more.compiler_options()) order.source.options.push_back(std::move(option));
     order.source.options.push_back("--compile-only");
@@ -106,7 +120,7 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
 
 CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit, std::vector<char>* image,
                      bool* missing) {
-    jit::Order order = order_for(call, jit::Language::kLink, jit, '\0');
+    jit::Order order = order_for(call, jit::Language::kLink, jit.target(), '\0');
     order.source.options = jit.linker_options();
     order.inputs = std::move(inputs);
     const auto began = std::chrono::steady_clock::now();

@@ -19,19 +19,15 @@ namespace {
 constexpr std::chrono::milliseconds kMessageTimeout = 2s;  // for a message that is already sent
 constexpr std::chrono::milliseconds kSlice = 100ms;        // interval of checks whether the session ends
 
-// Bound of the slowdown of a program that compiles hundreds of kernels: once its loads have waited kLongWaits
-// times the limit of one load, each further load waits at most kBriefly, which is enough for PTX.
-constexpr int kLongWaits = 3;
-constexpr std::chrono::milliseconds kBriefly = 100ms;
-
-bool waits_briefly(const Session& session, const Service& compiler) {
-    return session.waited_for_code() >= kLongWaits * compiler.settings().wait;
+// An experiment is about managed forms, so its sessions wait as long as a compile may take.
+std::chrono::milliseconds patience(Call& call, const Service& compiler) {
+    const jit::Settings& settings = compiler.settings();
+    const bool tried = call.session.dispatched().tried() || call.session.server().measuring();
+    return tried ? std::max(settings.wait, settings.time + 1s) : settings.wait;
 }
 
-Service::Answer wait(Call& call, Service& compiler, const std::string& identity, bool briefly) {
-    const std::chrono::milliseconds all = compiler.settings().wait;
-    const auto began = std::chrono::steady_clock::now();
-    const auto deadline = began + (briefly ? std::min(all, kBriefly) : all);
+Service::Answer wait(Call& call, Service& compiler, const std::string& identity) {
+    const auto deadline = std::chrono::steady_clock::now() + patience(call, compiler);
     Service::Answer answer;
     do {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -39,16 +35,13 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity,
         answer = compiler.wait_for(call.session.id(), identity, std::clamp(left, 0ms, kSlice));
     } while (answer.state == Service::State::kPending && !call.session.closing() &&
              std::chrono::steady_clock::now() < deadline);
-    call.session.note_wait_for_code(std::chrono::steady_clock::now() - began);
     return answer;
 }
 
-std::string late(bool briefly, const Service& compiler) {
-    const auto seconds = compiler.settings().wait / 1s;
-    return briefly
-               ? fmt::format("its managed form was not there yet, and the program has waited {} s for others",
-                             kLongWaits * seconds)
-               : fmt::format("its managed form was not there within {} s", seconds);
+std::string late(Call& call, const Service& compiler) {
+    const auto seconds = patience(call, compiler) / 1s;
+    return seconds == 0 ? "its managed form is not made yet"
+                        : fmt::format("its managed form was not there within {} s", seconds);
 }
 
 // The simulated device executes PTX.
@@ -62,17 +55,21 @@ jit::Target target_of(Call& call) {
 jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures) {
     Service& compiler = call.session.server().compiler();
     if (!jit::is_fatbin(image) && Service::may_be_known(image))
-        call.session.await_captures(captures, std::min(compiler.settings().wait, kMessageTimeout));
-    bool briefly = false;
+        call.session.await_captures(captures, kMessageTimeout);
     return jit::decide(compiler, image, std::move(choices), target_of(call),
-                       {[&](const std::string& identity) {
-                            briefly = waits_briefly(call.session, compiler);
-                            return wait(call, compiler, identity, briefly);
-                        },
+                       {[&](const std::string& identity) { return wait(call, compiler, identity); },
                         [&](const std::string& reason) {
                             call.session.note("an image is loaded as the program made it: " + reason);
                         },
-                        call.session.id(), [&] { return late(briefly, compiler); }});
+                        call.session.id(), [&] { return late(call, compiler); }});
+}
+
+jit::Decision find_managed_again(Call& call, jit::Awaited awaited) {
+    Service& compiler = call.session.server().compiler();
+    return jit::decide_again(
+        compiler, std::move(awaited), target_of(call),
+        {[&](const std::string& identity) { return compiler.wait_for(call.session.id(), identity, 0ms); },
+         [](const std::string&) {}, call.session.id()});
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -9,9 +9,13 @@
 
 namespace smt::runtime::server::handlers {
 
-// Waits while it is compiled, `wait` in SMT_COMPILE at most. The journal has a line with each reason against
-// a managed form, unless images without source are not to be managed. `choices`: of the image. `captures` is
-// ModuleLoad's.
+// What is known, in memory or in the cache, is found at once. Otherwise waits while it is compiled, `wait` in
+// SMT_COMPILE at most; a session under stress or measured waits as long as it takes. The journal has a line
+// with each reason against a managed form, unless images without source are not to be managed. `choices`: of
+// the image. `captures` is ModuleLoad's.
 jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures);
+
+// Of an image that is loaded; does not wait, and says nothing.
+jit::Decision find_managed_again(Call& call, jit::Awaited awaited);
 
 }  // namespace smt::runtime::server::handlers

@@ -28,16 +28,17 @@ uint64_t reachable_bytes(Call& call, const LoadedKernel& kernel, const char* par
 
 }  // namespace
 
-Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel,
+                                  const dispatch::ManagedFunction* form, const protocol::Launch& launch,
                                   const char* parameters, bool managed) {
     Measuring::Launch about;
-    about.known = kernel.managed.known;
+    about.known = kernel.form.known;
     about.shape = {{launch.block[0], launch.block[1], launch.block[2]},
                    uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]};
-    about.managed = kernel.managed.persistent() && suits(kernel.managed.reuse, launch.block[0]);
-    about.resources.registers = about.managed ? kernel.managed.registers : kernel.registers;
+    about.managed = form && suits(form->reuse, launch.block[0]);
+    about.resources.registers = about.managed ? form->registers : kernel.registers;
     about.resources.local_bytes = kernel.local_bytes;
-    about.resources.static_shared_bytes = about.managed ? kernel.managed.static_shared : kernel.static_shared;
+    about.resources.static_shared_bytes = about.managed ? form->static_shared : kernel.static_shared;
     about.resources.dynamic_shared_bytes = launch.shared_bytes;
     const auto fitting = [&](CUfunction function) {
         int fits = 0;
@@ -46,8 +47,8 @@ Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const 
             launch.shared_bytes);
         return fits;
     };
-    about.resources.most_ctas_per_sm = fitting(about.managed ? kernel.managed.function : kernel.function);
-    about.ctas_per_sm = fitting(managed ? kernel.managed.function : kernel.function);
+    about.resources.most_ctas_per_sm = fitting(about.managed ? form->function : kernel.function);
+    about.ctas_per_sm = fitting(managed ? form->function : kernel.function);
     about.input_bytes = reachable_bytes(call, kernel, parameters);
     return about;
 }

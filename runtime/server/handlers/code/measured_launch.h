@@ -8,8 +8,10 @@
 
 namespace smt::runtime::server::handlers {
 
-// `managed`: it runs in managed form. `parameters`: the program's, in the kernel's parameter layout.
-Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+// `form`: the kernel's managed form, null: none. `managed`: it runs in that form. `parameters`: the
+// program's, in the kernel's parameter layout.
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel,
+                                  const dispatch::ManagedFunction* form, const protocol::Launch& launch,
                                   const char* parameters, bool managed);
 
 }  // namespace smt::runtime::server::handlers
