@@ -174,6 +174,7 @@ std::variant<std::string, Problem> ElfEditor::write() const {
         if (auto changed = changed_.find(i); changed != changed_.end())
             section.sh_size = changed->second.size();
         if (auto info = infos_.find(i); info != infos_.end()) section.sh_info = info->second;
+        if (auto flags = flags_.find(i); flags != flags_.end()) section.sh_flags = flags->second;
         put(result, *sections_at + i * sizeof section, section);
     }
     for (uint64_t i = 0; i < header.e_phnum; ++i) {

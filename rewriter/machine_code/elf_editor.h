@@ -31,7 +31,8 @@ public:
     std::string_view content(uint32_t section) const;
     // For writing. The section must have content in the file.
     std::string& change(uint32_t section);
-    void set_info(uint32_t section, uint32_t info) { infos_[section] = info; }  // sh_info
+    void set_info(uint32_t section, uint32_t info) { infos_[section] = info; }     // sh_info
+    void set_flags(uint32_t section, uint64_t flags) { flags_[section] = flags; }  // sh_flags
 
     // Problem: something begins or ends inside of a changed section, which so cannot change its size.
     [[nodiscard]] std::variant<std::string, Problem> write() const;
@@ -53,6 +54,7 @@ private:
     std::string_view bytes_;
     std::map<uint32_t, std::string> changed_;
     std::map<uint32_t, uint32_t> infos_;
+    std::map<uint32_t, uint64_t> flags_;
 };
 
 }  // namespace smt::machine_code

@@ -18,16 +18,20 @@ namespace {
 
 using Operation = Instruction::Operation;
 
-constexpr unsigned char kAbiVersion =
-    8;  // that of ptxas since CUDA 12; earlier ones keep more in other places
+// Of ptxas in CUDA 13, and before. The earlier one has the count of barriers in the flags of a section of
+// code.
+constexpr unsigned char kAbiVersion = 8, kAbiWithBarriersInFlags = 7;
+constexpr unsigned kBarriersShift = 20;
+constexpr uint64_t kBarriersMask = 0x7full << kBarriersShift;
 constexpr uint64_t kCodeAlignment = 128;
-// Of a kernel, all together. More is possible from CUDA 12.1 on, with records of another kind.
-constexpr uint32_t kMostParameterBytes = 4352;
+// Of a kernel, all together; with records of the large kind, which CUDA 12.1 brought, and without.
+constexpr uint32_t kMostParameterBytes = 4352, kMostLargeParameterBytes = 32764;
 constexpr unsigned kRegistersShift = 24;  // in sh_info of code, up to sm_89
 
 constexpr uint32_t kDoorBytes = sizeof(DoorLaunch), kDoorAlignment = 16;
 
-// A parameter's record: in a bank (0x1f), nothing is known of what it points to.
+// The last word of a parameter's record, of the large kind only the size: in a bank (0x1f), nothing is known
+// of what it points to.
 constexpr uint32_t kParameterWord = kDoorBytes << 18 | 0x1f000;
 
 struct ParameterRecord {
@@ -54,6 +58,7 @@ std::string bytes_of(const T& value) {
 
 // What an entry's attributes say of its parameters.
 struct Parameters {
+    bool large = false;
     uint32_t count = 0;
     uint32_t bytes = 0;
 };
@@ -69,10 +74,15 @@ struct Cubin {
     ElfEditor editor;
     CubinEntries parts;
     int architecture;
+    bool barriers_in_flags;
     bool functions_wait;            // some function that an entry may call may wait for another CTA
     std::vector<Attribute> common;  // attributes
     std::unordered_map<uint32_t, size_t> registers;  // number in `common`, by symbol
 };
+
+bool describes_parameter(const Attribute& attribute) {
+    return attribute.kind == kParameter || attribute.kind == kLargeParameter;
+}
 
 class EntryPatch {
 public:
@@ -127,15 +137,17 @@ private:
     }
 
     std::string look_at_parameters() {
-        for (const Attribute& each : attributes_) parameters_.count += each.kind == kParameter;
-        if (find(attributes_, kLargeParameter)) return "its parameters are of the large kind";
+        parameters_.large = find(attributes_, kLargeParameter) != nullptr;
+        for (const Attribute& each : attributes_) parameters_.count += describes_parameter(each);
         const Attribute* size = find(attributes_, kParameterBytes);
         const Attribute* bank = find(attributes_, kParameterBank);
         if (!size != !bank || (!size && parameters_.count != 0))
             return "its parameters are described in part";
         if (size) parameters_.bytes = size->value;
         result_.door_offset = (parameters_.bytes + kDoorAlignment - 1) / kDoorAlignment * kDoorAlignment;
-        if (result_.door_offset + kDoorBytes > kMostParameterBytes) return "it has no room for a parameter";
+        if (result_.door_offset + kDoorBytes >
+            (parameters_.large ? kMostLargeParameterBytes : kMostParameterBytes))
+            return "it has no room for a parameter";
         result_.parameters = parameters_.count + 1;
         return "";
     }
@@ -186,12 +198,22 @@ private:
         add_offsets(kExitOffsets, prologue_->exits, false);
         if (prologue_->uses_cta_z && !find(attributes_, kCtaIdZUsed))
             attributes_.push_back({Form::kNone, kCtaIdZUsed, 0, {}});
-        if (Attribute* barriers = find(attributes_, kBarriers))
-            barriers->value = std::max(barriers->value, static_cast<uint16_t>(prologue_->barriers));
-        else
-            attributes_.push_back({Form::kByte, kBarriers, static_cast<uint16_t>(prologue_->barriers), {}});
+        change_barriers();
         change_parameters();
         cubin_.change(entry_.attributes) = write_attributes(attributes_);
+    }
+
+    void change_barriers() {
+        if (all_.barriers_in_flags) {
+            const uint64_t flags = cubin_.sections()[entry_.code].sh_flags;
+            const uint64_t count =
+                std::max<uint64_t>((flags & kBarriersMask) >> kBarriersShift, prologue_->barriers);
+            cubin_.set_flags(entry_.code, (flags & ~kBarriersMask) | count << kBarriersShift);
+        } else if (Attribute* barriers = find(attributes_, kBarriers)) {
+            barriers->value = std::max(barriers->value, static_cast<uint16_t>(prologue_->barriers));
+        } else {
+            attributes_.push_back({Form::kByte, kBarriers, static_cast<uint16_t>(prologue_->barriers), {}});
+        }
     }
 
     void change_parameters() {
@@ -208,11 +230,12 @@ private:
                                                      {Form::kHalf, kParameterBytes, all, {}}});
         }
         // The last parameter comes first.
-        const auto before = std::find_if(attributes_.begin(), attributes_.end(),
-                                         [](const Attribute& each) { return each.kind == kParameter; });
-        const ParameterRecord record{0, static_cast<uint16_t>(parameters_.count), offset, kParameterWord};
+        const auto before = std::find_if(attributes_.begin(), attributes_.end(), describes_parameter);
+        const auto kind = static_cast<uint8_t>(parameters_.large ? kLargeParameter : kParameter);
+        const ParameterRecord record{0, static_cast<uint16_t>(parameters_.count), offset,
+                                     parameters_.large ? kDoorBytes : kParameterWord};
         attributes_.insert(before == attributes_.end() ? attributes_.begin() : before,
-                           Attribute{Form::kBytes, kParameter, 0, bytes_of(record)});
+                           Attribute{Form::kBytes, kind, 0, bytes_of(record)});
     }
 
     void change_registers() {
@@ -239,8 +262,9 @@ private:
 // Why the cubin as a whole is left alone; empty: it is not.
 std::string look_at_file(const Elf64_Ehdr& header) {
     if (header.e_type == ET_REL) return "the linker still has to lay it out";
-    if (header.e_ident[EI_ABIVERSION] != kAbiVersion)
-        return fmt::format("its layout is that of ABI version {}", header.e_ident[EI_ABIVERSION]);
+    const unsigned char version = header.e_ident[EI_ABIVERSION];
+    if (version != kAbiVersion && version != kAbiWithBarriersInFlags)
+        return fmt::format("its layout is that of ABI version {}", version);
     return "";
 }
 
@@ -255,8 +279,14 @@ std::variant<Cubin, Problem> open(std::string_view bytes) {
     if (auto* problem = std::get_if<Problem>(&parts)) return *problem;
     auto common = read_attributes(elf.content(std::get<CubinEntries>(parts).common_attributes));
     if (auto* problem = std::get_if<Problem>(&common)) return *problem;
-    Cubin cubin{std::move(elf), std::move(std::get<CubinEntries>(parts)), architecture,
-                false,          std::move(std::get<0>(common)),           {}};
+    const bool in_flags = elf.file().header().e_ident[EI_ABIVERSION] == kAbiWithBarriersInFlags;
+    Cubin cubin{std::move(elf),
+                std::move(std::get<CubinEntries>(parts)),
+                architecture,
+                in_flags,
+                false,
+                std::move(std::get<0>(common)),
+                {}};
     for (const uint32_t function : cubin.parts.functions)
         cubin.functions_wait |= loads_from_others(cubin.editor.content(function));
     for (size_t i = 0; i < cubin.common.size(); ++i) {

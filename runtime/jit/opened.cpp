@@ -60,7 +60,8 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
 }
 
 void take_doors(std::string cubin, Opened& opened) {
-    if (cubin.empty() || cubin.size() > image::kMostBytes) return opened.doors.clear();
+    if (cubin.size() > image::kMostBytes) return opened.doors.clear();
+    if (cubin.empty()) return;
     opened.unpacked = std::move(cubin);
     opened.at = 0;
     opened.bytes = opened.unpacked.size();

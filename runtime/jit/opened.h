@@ -37,7 +37,7 @@ enum class Code : uint32_t {
 
 // What became of a kernel of a cubin for which doors were asked.
 struct Door {
-    std::string kernel;
+    std::string kernel;      // empty: all of them
     std::string reason;      // why it has none; empty: it has, and the rest counts
     uint32_t registers = 0;  // of a thread, without it
     uint32_t offset = 0;     // of its DoorLaunch among the parameters (rewriter/device/door.h)
@@ -68,7 +68,7 @@ struct Opened {
 };
 
 // Puts the door into a cubin: what is loaded in its place, with what became of its kernels in `doors`. Empty:
-// no kernel of it got one.
+// no kernel of it got one, and `doors` says why.
 using PutDoors = std::string (*)(std::string_view cubin, std::vector<Door>& doors);
 
 // The bytes are not trusted. Memory is taken for what is unpacked, image::kMostBytes at most for each entry.

@@ -106,6 +106,13 @@ __global__ void __launch_bounds__(256, 2) calling(float* out, int depth) {
     out[threadIdx.x] = deeper(out[threadIdx.x], depth);
 }
 
+struct Huge {
+    float values[7000];
+};
+__global__ void huge_parameters(const __grid_constant__ Huge huge, float* out) {
+    out[threadIdx.x] = huge.values[threadIdx.x % 7000];
+}
+
 // As a scan with decoupled look-back does.
 __global__ void looks_back(float* out, const volatile int* flags) {
     while (blockIdx.x && flags[blockIdx.x - 1] == 0) {

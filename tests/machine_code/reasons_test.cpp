@@ -80,8 +80,8 @@ TEST_CASE("a cubin of ptxas is patched") {
 
 TEST_CASE("cubins that are left alone as a whole") {
     CHECK(Changed("relocatable").reason() == "whole: the linker still has to lay it out");
-    CHECK(Changed().put<unsigned char>(EI_ABIVERSION, 7).reason() ==
-          "whole: its layout is that of ABI version 7");
+    CHECK(Changed().put<unsigned char>(EI_ABIVERSION, 6).reason() ==
+          "whole: its layout is that of ABI version 6");
     CHECK(Changed().put<unsigned char>(0, 'x').reason() == "whole: no cubin");
     const auto unnamed = [](Elf64_Shdr& header) { header.sh_type = SHT_NOTE; };
     CHECK(Changed().header(".symtab", unnamed).reason() ==
@@ -154,6 +154,28 @@ TEST_CASE("an entry without the prologue's architecture") {
     REQUIRE(patched.entries.size() == 1);
     CHECK(patched.cubin.empty());
     CHECK(patched.entries[0].reason == "the prologue cannot be assembled: unknown architecture");
+}
+
+TEST_CASE("before CUDA 13 the count of barriers stands in the flags of a section") {
+    Prologues prologues = corpus_prologues();
+    const std::string before = corpus_cubin("abi_7");
+    const Patched patched = must_be(patch(before, prologues));
+    REQUIRE(patched.entries.size() == 4);
+    const image::ElfFile old = must_be(image::ElfFile::read(before)),
+                         now = must_be(image::ElfFile::read(patched.cubin));
+    const auto flags = [](const image::ElfFile& file, const std::string& entry) {
+        return file.sections()[section_of(file, ".text." + entry)].sh_flags;
+    };
+    constexpr uint64_t kOne = 1 << 20;
+    CHECK(flags(old, "none") == 6);
+    CHECK(flags(now, "none") == 6 + kOne);
+    CHECK(flags(now, "one") == flags(old, "one"));
+    CHECK(flags(now, "five") == 6 + 5 * kOne);
+    for (const PatchedEntry& entry : patched.entries) {
+        CHECK(entry.reason == "");
+        const auto info = now.content(section_of(now, ".nv.info." + entry.name));
+        CHECK_FALSE(find(must_be(read_attributes(info)), kBarriers));
+    }
 }
 
 TEST_CASE("an entry that is to be left alone is") {

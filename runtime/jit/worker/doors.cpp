@@ -35,7 +35,10 @@ std::string_view leave_managed_forms(std::string_view name) {
 std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
     static machine_code::Prologues prologues(assemble_prologue);
     auto result = machine_code::patch(cubin, prologues, leave_managed_forms);
-    if (std::holds_alternative<Problem>(result)) return "";
+    if (auto* problem = std::get_if<Problem>(&result)) {
+        doors.push_back({"", std::move(problem->text), 0, 0, false});
+        return "";
+    }
     auto& patched = std::get<machine_code::Patched>(result);
     if (patched.entries.size() > kMostItems) return "";
     for (machine_code::PatchedEntry& entry : patched.entries)

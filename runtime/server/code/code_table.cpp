@@ -243,6 +243,7 @@ void CodeTable::add_door(const Image& image, const char* name, const LoadedKerne
                          std::string* treatment) {
     constexpr std::string_view kUnmanaged = "unmanaged: ";
     auto door = image.doors.find(name);
+    if (door == image.doors.end()) door = image.doors.find("");
     if (door == image.doors.end() || image.printing.may(name)) return;
     if (kernel.door.present)
         *treatment = "has a door: " + treatment->substr(std::min(treatment->size(), kUnmanaged.size()));
