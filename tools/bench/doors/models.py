@@ -17,12 +17,12 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 import torch.nn.functional as F
 
-MODELS = {}   # name: (make, steps)
+MODELS = {}   # name: (make, steps, whether its bits are the same in every native run)
 
 
-def model(steps):
+def model(steps, same=True):
     def add(make):
-        MODELS[make.__name__] = (make, steps)
+        MODELS[make.__name__] = (make, steps, same)
         return make
     return add
 
@@ -92,7 +92,7 @@ def gpt2():
     return transformers.GPT2LMHeadModel(transformers.GPT2Config()).cuda().to(torch.bfloat16).eval()
 
 
-@model(6)
+@model(6, same=False)   # near ties are decided by sums whose order changes
 def gpt2_decode():
     network, tokens = gpt2(), torch.randint(0, 50000, (32, 128), device="cuda")
     out = []
@@ -195,7 +195,7 @@ def jax_layers():
     return step, lambda: [numpy.asarray(each.astype(jnp.float32)) for each in state[0]]
 
 
-def run(name, make, steps):
+def run(name, make, steps, same):
     torch.manual_seed(1)
     begin = time.perf_counter()
     step, results = make()
@@ -209,7 +209,7 @@ def run(name, make, steps):
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
     print(json.dumps({"model": name, "ms": statistics.median(times) * 1e3, "all_s": sum(times),
-                      "ready_s": round(ready, 2), "hash": hash_of(results())}), flush=True)
+                      "ready_s": round(ready, 2), "hash": hash_of(results()) if same else "not the same natively"}), flush=True)
 
 
 def main():
