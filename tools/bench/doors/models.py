@@ -209,7 +209,8 @@ def run(name, make, steps, same):
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
     print(json.dumps({"model": name, "ms": statistics.median(times) * 1e3, "all_s": sum(times),
-                      "ready_s": round(ready, 2), "hash": hash_of(results()) if same else "not the same natively"}), flush=True)
+                      "ready_s": round(ready, 2),
+                      "hash": hash_of(results()) if same else "not the same natively"}), flush=True)
 
 
 def main():
