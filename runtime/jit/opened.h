@@ -38,10 +38,10 @@ enum class Code : uint32_t {
 // What became of a kernel of a cubin for which doors were asked.
 struct Door {
     std::string kernel;
-    std::string reason;   // why it has none; empty: it has, and the rest counts
-    uint32_t registers = 0;     // of a thread, without it
-    uint32_t offset = 0;  // of its DoorLaunch among the parameters (rewriter/device/door.h)
-    bool waits = false;   // it may wait for other CTAs, so it must not be stopped
+    std::string reason;      // why it has none; empty: it has, and the rest counts
+    uint32_t registers = 0;  // of a thread, without it
+    uint32_t offset = 0;     // of its DoorLaunch among the parameters (rewriter/device/door.h)
+    bool waits = false;      // it may wait for other CTAs: not to be stopped if all run at once
 };
 
 struct Opened {

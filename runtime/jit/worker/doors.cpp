@@ -39,7 +39,8 @@ std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
     auto& patched = std::get<machine_code::Patched>(result);
     if (patched.entries.size() > kMostItems) return "";
     for (machine_code::PatchedEntry& entry : patched.entries)
-        doors.push_back({std::move(entry.name), std::move(entry.reason), entry.own_registers, entry.door_offset, entry.waits});
+        doors.push_back({std::move(entry.name), std::move(entry.reason), entry.own_registers,
+                         entry.door_offset, entry.waits});
     return std::move(patched.cubin);
 }
 
