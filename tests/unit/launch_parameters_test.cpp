@@ -2,6 +2,9 @@
 #include "runtime/server/handlers/code/launch_parameters.h"
 
 #include <catch2/catch.hpp>
+#include <new>
+#include <string>
+#include <vector>
 
 #include "runtime/server/handlers/code/launch_attributes.h"
 
@@ -30,6 +33,23 @@ std::string buffer_of(void** data) {
     REQUIRE(data[4] == CU_LAUNCH_PARAM_END);
     return {static_cast<const char*>(data[1]), *static_cast<size_t*>(data[3])};
 }
+
+// Where there were other bytes before, as on a stack.
+struct DirtyBuffer {
+    DirtyBuffer(const LoadedKernel& kernel, char* own) : memory(::operator new(sizeof(ParameterBuffer))) {
+        volatile char* const bytes = static_cast<char*>(memory);
+        for (size_t i = 0; i < sizeof(ParameterBuffer); ++i) bytes[i] = '\xa5';
+        buffer = new (memory) ParameterBuffer(kernel, own);
+    }
+    ~DirtyBuffer() {
+        buffer->~ParameterBuffer();
+        ::operator delete(memory);
+    }
+    DirtyBuffer(const DirtyBuffer&) = delete;
+
+    void* memory;
+    ParameterBuffer* buffer;
+};
 
 CUlaunchAttribute sized_attribute(CUlaunchAttributeID id, unsigned x, unsigned y, unsigned z) {
     CUlaunchAttribute attribute{};
@@ -65,7 +85,8 @@ TEST_CASE("behind the program's parameters a kernel with a door gets zeros") {
         INFO(kernel.parameter_bytes << " bytes");
         std::string own = own_bytes(kernel);
         const std::string before = own;
-        ParameterBuffer buffer(kernel, own.data());
+        const DirtyBuffer dirty(kernel, own.data());
+        ParameterBuffer& buffer = *dirty.buffer;
         const std::string expected =
             own + std::string(kernel.door.offset - own.size() + sizeof(smt::DoorLaunch), '\0');
         REQUIRE(buffer.data());
@@ -92,6 +113,7 @@ TEST_CASE("a unit of the door is a cluster of the launch, else of the kernel") {
     CHECK(blocks({sized_attribute(kCluster, 0, 3, 1)}, 1) == 0);
     CHECK(blocks({sized_attribute(kCluster, 1u << 16, 1u << 16, 1)}, 1) == 0);
     CHECK(blocks({sized_attribute(kCluster, ~0u, ~0u, ~0u)}, 1) == 0);
+    CHECK(blocks({sized_attribute(kCluster, (1u << 31) + 1, 4, 1)}, 1) == 0);  // 4, in 32 bits
     // Its clusters are numbered in two ways.
     CHECK(blocks({sized_attribute(kCluster, 2, 1, 1),
                   sized_attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, 4, 1, 1)},
