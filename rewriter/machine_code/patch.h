@@ -27,7 +27,8 @@ struct PatchedEntry {
     uint32_t parameters = 0;     // with that one
     uint32_t registers = 0;      // of a thread, as patched
     uint32_t own_registers = 0;  // before
-    // It may wait for another CTA, which may be one that was refused. Such a launch is not to be stopped.
+    // It may wait for another CTA. For an earlier one it does not wait in vain (door.h). For a later one it
+    // can wait only where all run at once: such a launch is not to be stopped.
     bool waits = false;
 };
 

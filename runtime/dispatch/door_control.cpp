@@ -32,16 +32,18 @@ DoorControl::~DoorControl() {
 }
 
 // Run numbers begin again on an idle stream only, and when no stop of earlier runs can arrive any more.
-CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle) {
+CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool* anew) {
     constexpr uint64_t kHalf = DoorMemory::kFrontiers / 2;
     static_assert(kHalf > kMostDoorRuns);
-    const bool fresh = !base_;
-    if (fresh) SMT_TRY(memory_.take(&base_));
-    if (fresh || (idle && run_ >= kMostRuns)) {
+    if (!base_) SMT_TRY(memory_.take(&base_));
+    *anew = !begun_ || (idle && used_up());
+    if (*anew) {
+        begun_ = false;
         SMT_TRY(driver_.cuStreamSynchronize(control));
         SMT_TRY(driver_.cuMemsetD8Async(base_, 0, DoorMemory::kBytes, stream));
         run_ = 0;
         cleared_ = next_ / kHalf * kHalf + kHalf;
+        begun_ = true;
     }
     if (next_ < cleared_) return CUDA_SUCCESS;
     SMT_TRY(driver_.cuMemsetD8Async(frontier(next_), 0, kHalf * sizeof(uint32_t), stream));

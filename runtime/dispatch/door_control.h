@@ -48,32 +48,41 @@ using Frontiers = std::array<uint32_t, kMostDoorRuns>;
 
 class DoorControl {
 public:
-    explicit DoorControl(DoorMemory& memory) : memory_(memory), driver_(memory.driver()) {}
+    static constexpr uint32_t kMostRuns = 1u << 30;  // that have numbers; then they begin again
+
+    explicit DoorControl(DoorMemory& memory, uint32_t most_runs = kMostRuns)
+        : memory_(memory), driver_(memory.driver()), most_runs_(most_runs) {}
     ~DoorControl();  // precondition: no run is under way
     DoorControl(const DoorControl&) = delete;
     DoorControl& operator=(const DoorControl&) = delete;
 
     // Before a run is launched on `stream`: words are cleared in its order where that is due. At most
-    // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits.
-    CUresult prepare(CUstream stream, CUstream control, bool idle);
+    // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits. `idle`: none is in
+    // flight.
+    // `*anew`: the stop word is cleared, too, so a stop is lost that is written before `stream` gets there.
+    CUresult prepare(CUstream stream, CUstream control, bool idle, bool* anew);
+    // No further run before the stream is idle.
+    bool used_up() const { return run_ >= most_runs_; }
     // The parameter of the next run, for units [from, to). `number`: of the run, counted from the stream's
     // begin.
     smt::DoorLaunch next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number);
+    // The last run was not launched: the next one has its number and its frontier.
+    void take_back() { --next_, --run_; }
     // Stops all runs so far. Does not wait.
     CUresult stop(CUstream control);
     // Enqueues a copy of the frontiers of runs [first, last] to pinned memory. Does not wait.
     CUresult report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned);
 
 private:
-    static constexpr uint32_t kMostRuns = 1u << 30;
-
     CUdeviceptr frontier(uint64_t number) const {
         return base_ + DoorMemory::kFrontiersAt + number % DoorMemory::kFrontiers * sizeof(uint32_t);
     }
 
     DoorMemory& memory_;
     const DriverApi& driver_;
+    const uint32_t most_runs_;
     CUdeviceptr base_ = 0;  // 0: none yet
+    bool begun_ = false;    // the words were cleared
     uint64_t next_ = 0;     // number of the next run
     uint64_t cleared_ = 0;  // frontiers of runs below are 0, or used
     uint32_t run_ = 0;      // DoorLaunch::run of the last one

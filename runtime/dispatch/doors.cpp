@@ -50,7 +50,7 @@ CUlaunchConfig config_of(Work& work, CUstream stream) {
 bool ManagedStream::may_follow(const Work& work) const {
     if (in_flight_.empty()) return true;
     if (in_flight_.back().function->form != work.function->form) return false;
-    return !work.function->has_door() || in_flight_.size() < kMostDoorRuns;
+    return !work.function->has_door() || (in_flight_.size() < kMostDoorRuns && !doors_.used_up());
 }
 
 bool ManagedStream::suits_door(const Work& work) {
@@ -59,7 +59,9 @@ bool ManagedStream::suits_door(const Work& work) {
 
 // Its next `blocks` (0: all that are left).
 CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
-    SMT_TRY(doors_.prepare(stream_, dispatcher_.control(), in_flight_.empty()));
+    bool anew = false;
+    SMT_TRY(doors_.prepare(stream_, dispatcher_.control(), in_flight_.empty(), &anew));
+    if (anew) SMT_TRY(get_ready());
     const uint64_t wanted = blocks ? (blocks + work.unit - 1) / work.unit * work.unit : work.left();
     work.covered = static_cast<uint32_t>(std::min(wanted, work.left()));
     const auto unit_at = [&](uint64_t block) { return static_cast<uint32_t>(block / work.unit); };
@@ -87,7 +89,10 @@ CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
                      &bytes, CU_LAUNCH_PARAM_END};
     const CUlaunchConfig config = config_of(work, stream_);
     dispatcher_.device().announce(work.entry);
-    return dispatcher_.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
+    const CUresult status =
+        dispatcher_.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
+    if (status != CUDA_SUCCESS) doors_.take_back();  // the runs in flight are one behind the other
+    return status;
 }
 
 // The first launch as the run of quota mode, without quotas.

@@ -345,8 +345,8 @@ CUresult ManagedStream::come_to_rest() {
     return status == CUDA_SUCCESS ? get_ready() : status;
 }
 
-// What was written to the control block in the stream's order must not arrive after later writes on the
-// control stream.
+// What was written in the stream's order to the control block, or to the door's stop word, must not arrive
+// after later writes on the control stream.
 CUresult ManagedStream::get_ready() {
     CUresult status = mark();
     ready_ = marked_;

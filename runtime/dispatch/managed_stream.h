@@ -303,7 +303,7 @@ private:
     LongestTicket longest_;        // that the last stop waited for, from mappings
     Placement placement_;
     uint64_t unpreemptible_ = 0;  // until this marker is reached
-    uint64_t ready_ = 0;          // the control block is as last set up from this marker on
+    uint64_t ready_ = 0;  // the control block, or the stop word, is as last set up from this marker on
     // Quota-mode runs in a row in which no worker found a place.
     uint32_t fruitless_ = 0;
     uint64_t fruitless_of_ = 0;  // launch of these runs

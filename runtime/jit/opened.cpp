@@ -60,8 +60,10 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
 }
 
 void take_doors(std::string cubin, Opened& opened) {
-    if (cubin.size() > image::kMostBytes) return opened.doors.clear();
-    if (cubin.empty()) return;
+    if (cubin.empty() || cubin.size() > image::kMostBytes) {
+        std::erase_if(opened.doors, [](const Door& door) { return door.reason.empty(); });
+        return;
+    }
     opened.unpacked = std::move(cubin);
     opened.at = 0;
     opened.bytes = opened.unpacked.size();

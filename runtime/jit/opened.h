@@ -41,7 +41,7 @@ struct Door {
     std::string reason;      // why it has none; empty: it has, and the rest counts
     uint32_t registers = 0;  // of a thread, without it
     uint32_t offset = 0;     // of its DoorLaunch among the parameters (rewriter/device/door.h)
-    bool waits = false;      // it may wait for other CTAs, so it must not be stopped
+    bool waits = false;      // it may wait for other CTAs
 };
 
 struct Opened {

@@ -9,6 +9,8 @@ using protocol::Reader;
 
 namespace {
 
+constexpr uint32_t kMostParameterBytes = 32764;  // of a kernel
+
 template <typename T>
 void pack_array(Packer& to, const std::vector<T>& values) {
     static_assert(std::has_unique_object_representations_v<T>);
@@ -70,10 +72,12 @@ ManagedPlan read_plan(Reader& reader) {
     return plan;
 }
 
-// The code lies in the image or is what was unpacked, and the plan keeps to the code.
+// The code lies in the image or is what was unpacked, and the plan keeps to the code. Doors are in a cubin
+// that was changed.
 bool is_within(const Opened& opened, uint64_t image_bytes, bool is_unpacked) {
     const uint64_t all = is_unpacked ? image::kMostBytes : image_bytes;
     if (opened.at > all || opened.bytes > all - opened.at || (is_unpacked && opened.at != 0)) return false;
+    if (!opened.doors.empty() && (opened.code != Code::kCubin || !is_unpacked)) return false;
     return opened.managed.fits(opened.code == Code::kCubin ? opened.bytes : 0);
 }
 
@@ -167,6 +171,8 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
         door.registers = reader.scalar<uint32_t>();
         door.offset = reader.scalar<uint32_t>();
         door.waits = reader.scalar<uint32_t>() != 0;
+        if (door.reason.empty() && (door.offset % 16 != 0 || door.offset > kMostParameterBytes))
+            reader.reject();
         opened.doors.push_back(std::move(door));
     }
     opened.uses_variables = reader.scalar<uint32_t>() != 0;

@@ -53,6 +53,61 @@ TEST_CASE("a launch goes on from where it stopped", "[dispatch]") {
     CHECK(work.done == (1ull << 30) + 2);
 }
 
+namespace {
+
+constexpr uint32_t kFinal = smt::kFinalFrontier;
+
+// Blocks done of a run of blocks [done, done + covered) whose frontier is that word.
+uint64_t done_at_door(uint64_t total, uint32_t unit, uint64_t done, uint32_t covered, uint32_t frontier) {
+    Work work = issued(total, 0, 0, 1, covered);
+    work.unit = unit;
+    work.done = done;
+    work.settle_door(frontier);
+    CHECK(work.covered == 0);
+    CHECK(work.left() == total - work.done);
+    return work.done;
+}
+
+}  // namespace
+
+TEST_CASE("a frontier tells how many blocks are done", "[dispatch]") {
+    struct Row {
+        const char* what;
+        uint64_t total;
+        uint32_t unit;
+        uint64_t done;
+        uint32_t covered;
+        uint32_t frontier;
+        uint64_t expected;
+    };
+    const Row rows[] = {
+        {"not stopped", 100, 1, 0, 100, 96, 100},
+        {"not stopped, and no block of a step moved it", 100, 1, 0, 100, 0, 100},
+        {"stopped in the middle", 100, 1, 0, 100, kFinal | 40, 40},
+        {"stopped before the first block", 100, 1, 0, 100, kFinal, 0},
+        {"stopped when all were admitted: a step reaches beyond the end", 100, 1, 0, 100, kFinal | 128, 100},
+        {"stopped at the end", 100, 1, 0, 100, kFinal | 100, 100},
+        {"the rest, not stopped", 100, 1, 40, 60, 96, 100},
+        {"the rest, stopped in the middle", 100, 1, 40, 60, kFinal | 72, 72},
+        {"the rest, stopped before its first block", 100, 1, 40, 60, kFinal, 40},
+        {"the rest, stopped beyond its end", 100, 1, 40, 60, kFinal | 104, 100},
+        {"a slice, not stopped", 100, 1, 40, 20, 56, 60},
+        {"a slice, stopped in the middle", 100, 1, 40, 20, kFinal | 48, 48},
+        {"a slice, stopped: a step reaches beyond its end", 100, 1, 40, 20, kFinal | 64, 60},
+        {"clusters, not stopped", 96, 4, 0, 96, 16, 96},
+        {"clusters, stopped in the middle", 96, 4, 0, 96, kFinal | 8, 32},
+        {"clusters, the rest stopped before its first", 96, 4, 32, 64, kFinal, 32},
+        {"clusters, stopped beyond the end", 96, 4, 32, 64, kFinal | 32, 96},
+        {"a cluster of as many as there can be units", 1u << 30, 16, 0, 1u << 30, kFinal | (1u << 26) | 4096,
+         1u << 30},
+        {"as many units as there can be", 1u << 30, 1, 0, 1u << 30, kFinal | (1u << 29), 1u << 29},
+    };
+    for (const Row& row : rows) {
+        INFO(row.what);
+        CHECK(done_at_door(row.total, row.unit, row.done, row.covered, row.frontier) == row.expected);
+    }
+}
+
 TEST_CASE("what fits is remembered for one shape", "[dispatch]") {
     smt::runtime::dispatch::ManagedFunction function;
     CHECK(function.fitting(128, 0) == 0);

@@ -2,23 +2,14 @@
 // no entry gets a second door.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "rewriter/machine_code/elf_editor.h"
 #include "rewriter/machine_code/patch.h"
+#include "tests/fuzz/prologues.h"
 
 namespace {
 
 using namespace smt::machine_code;
-
-// In place of ptxas: what it once made. It is for one offset of the parameter, which makes no difference
-// here.
-std::variant<std::string, Problem> read_prologue(const std::string&, const std::string& architecture) {
-    std::ifstream file(SMT_DOOR_CORPUS "/prologue_" + architecture.substr(3), std::ios::binary);
-    if (!file) return Problem{"no prologue for " + architecture};
-    return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 void must(bool holds, const char* what) {
     if (holds) return;

@@ -188,7 +188,56 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].at = 53; }));
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].size_at = 93; }));
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].entry_bytes = ~0ull; }));
-    const ImageOrder question{asked(), 77};
+    ImageOrder question{asked(), 77};
+    CHECK_FALSE(decode_image_order(encode(question))->asked.doors);
+    question.asked.doors = true;
+    CHECK(decode_image_order(encode(question))->asked.doors);
     CHECK(encode(*decode_image_order(encode(question))) == encode(question));
     CHECK(!decode_image_order(encode(question).substr(8)));
+}
+
+TEST_CASE("doors survive their way, and what is no door does not") {
+    Opened given;
+    given.code = Code::kCubin;
+    given.unpacked = "a cubin";
+    given.bytes = given.unpacked.size();
+    given.doors = {
+        {"k", "", 40, 16, true}, {"l", "it is a managed form", 0, 8, false}, {"m", "", 255, 4304, false}};
+    bool unpacked = false;
+    const std::string bytes = encode(given);
+    const std::optional<Opened> back = decode_opened(bytes, 0, &unpacked);
+    REQUIRE(back);
+    CHECK(unpacked);
+    Opened again = *back;
+    again.unpacked = given.unpacked;
+    CHECK(encode(again) == bytes);
+    REQUIRE(back->doors.size() == 3);
+    const Door& door = back->doors[0];
+    CHECK((door.kernel == "k" && door.reason.empty() && door.registers == 40 && door.offset == 16 &&
+           door.waits));
+    CHECK(back->doors[1].reason == "it is a managed form");
+    CHECK_FALSE(back->doors[2].waits);
+    for (size_t cut = 0; cut < bytes.size(); ++cut)
+        CHECK(!decode_opened(std::string_view(bytes).substr(0, cut), 0, &unpacked));
+    CHECK(!decode_opened(bytes + "trailing", 0, &unpacked));
+    const auto refuses = [&](auto change) {
+        Opened changed = given;
+        change(changed);
+        return !decode_opened(encode(changed), 100, &unpacked);
+    };
+    CHECK_FALSE(refuses([](Opened&) {}));
+    CHECK(refuses([](Opened& opened) { opened.doors[0].offset = ~0u; }));
+    CHECK(refuses([](Opened& opened) { opened.doors[0].offset = 1 << 15; }));
+    CHECK(refuses([](Opened& opened) { opened.doors[0].offset = 20; }));
+    CHECK(refuses([](Opened& opened) { opened.unpacked.clear(); }));  // the program's own cubin has none
+    CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));
+    CHECK(refuses([](Opened& opened) { opened.doors.resize(kMostItems + 1); }));
+    // A count that the message does not bear out.
+    const size_t count_at = bytes.find(std::string("\3\0\0\0\0\0\0\0", 8));
+    REQUIRE(count_at != bytes.npos);
+    for (const uint64_t said : {uint64_t{0}, uint64_t{4}, uint64_t{kMostItems}, ~uint64_t{0}}) {
+        std::string changed = bytes;
+        changed.replace(count_at, sizeof said, reinterpret_cast<const char*>(&said), sizeof said);
+        CHECK(!decode_opened(changed, 0, &unpacked));
+    }
 }

@@ -226,7 +226,7 @@ TEST_CASE("one tenant's compiles do not keep another's waiting") {
 }
 
 TEST_CASE("a question without patience hurries no compile") {
-    Lines lines;
+    ServiceLines lines;
     const std::string image = plain_image(managed_scale());
     Settings settings = toy_settings();
     settings.workers = 1;

@@ -22,6 +22,7 @@ Kernel full_kernel() {
                   .session = 7,
                   .priority = -3,
                   .managed = false,
+                  .has_door = true,
                   .state = State::kStopping,
                   .blocks = 4096,
                   .blocks_done = 17,
@@ -83,6 +84,7 @@ TEST_CASE("a line comes back as it was", "[record]") {
     CHECK(is.session == was.session);
     CHECK(is.priority == was.priority);
     CHECK(is.managed == was.managed);
+    CHECK(is.has_door == was.has_door);
     CHECK(is.state == was.state);
     CHECK(is.blocks == was.blocks);
     CHECK(is.blocks_done == was.blocks_done);

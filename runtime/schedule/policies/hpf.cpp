@@ -30,7 +30,8 @@
 // at every block. A kernel alone gets all SMs. FLEP has at most two kernels on the GPU; here the rest may be
 // given out several times. A launch that has taken its last block needs nothing more and counts as finished.
 //
-// A kernel with a door cannot be given SMs. It has the GPU, or waits.
+// A kernel with a door cannot be given SMs. It has the GPU, or waits. If only such kernels are left, the
+// first one has all SMs.
 //
 // Without a profile T_r is by estimate.h, which knows at best the blocks. Of equal times the running kernel
 // goes on. Unmanaged work is neither stopped nor waited for.
@@ -90,8 +91,9 @@ public:
             share(queue, decision);
             return decision;
         }
-        place(queue, snapshot.device, !knobs_.spatial || soon_over(queue, snapshot.device, now, decision),
-              decision);
+        const bool whole =
+            !knobs_.spatial || doors_wait(queue) || soon_over(queue, snapshot.device, now, decision);
+        place(queue, snapshot.device, whole, decision);
         return decision;
     }
 
@@ -194,6 +196,12 @@ private:
         std::rotate(begin, first, first + 1);
     }
 
+    // Whether all others have doors, so that SMs which the first kernel leaves would be idle.
+    static bool doors_wait(const std::vector<Candidate>& queue) {
+        return queue.size() > 1 && std::all_of(queue.begin() + 1, queue.end(),
+                                               [](const Candidate& each) { return each.kernel->has_door; });
+    }
+
     // Whether the second kernel waits for the first instead of using the remaining SMs.
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now,
                    Decision& decision) {
@@ -212,13 +220,14 @@ private:
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
-            if (!last || last->priority != kernel.priority)
-                equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
+            Name& runs = equals_of(kernel).runs;
+            if (!last || last->priority != kernel.priority) runs = {};
             last = &kernel;
             if (next == sms || (next > 0 && kernel.has_door)) {
                 diff_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
+            if (runs == Name{}) runs = name_of(kernel);
             const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
             if (queue.size() > 1 && !whole) widths_.push_back({kernel.id, kernel.launch, need});

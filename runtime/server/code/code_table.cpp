@@ -227,10 +227,13 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
     return CUDA_SUCCESS;
 }
 
-// The last parameter of a kernel with the door is the door's, of which the program knows nothing.
+// The last parameter of a kernel with the door is the door's, of which the program knows nothing. Where it
+// is, the worker and the driver must say alike.
 void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& kernel) {
     auto found = image.doors.find(name);
     if (found == image.doors.end() || !found->second.reason.empty() || kernel.parameters.empty()) return;
+    const protocol::ParameterInfo& last = kernel.parameters.back();
+    if (last.offset != found->second.offset || last.bytes != sizeof(smt::DoorLaunch)) return;
     kernel.door = {true, found->second.offset, found->second.waits};
     kernel.registers = found->second.registers;
     kernel.parameters.pop_back();

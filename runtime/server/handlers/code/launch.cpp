@@ -165,11 +165,7 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFu
     SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
     work.function = &form;
-    work.unit = form.cluster;
-    for (const CUlaunchAttribute& each : attributes) {
-        const auto& size = each.value.clusterDim;
-        if (each.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) work.unit = size.x * size.y * size.z;
-    }
+    work.unit = cluster_blocks(attributes.data(), attributes.size(), form.cluster);
     work.attributes = std::move(attributes);
     work.entry = launch_entry(call, kernel, launch, request.treatment);
     std::copy_n(launch.grid, 3, work.grid);

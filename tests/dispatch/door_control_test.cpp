@@ -1,0 +1,238 @@
+// Frontiers and run numbers: which words a run gets, when they are cleared, and what a stop writes.
+#include "runtime/dispatch/door_control.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <vector>
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+constexpr CUdeviceptr kMemory = 0x100000;  // the first that the driver gives
+constexpr uint64_t kRing = DoorMemory::kFrontiers, kHalfRing = kRing / 2;
+const CUstream kStream = reinterpret_cast<CUstream>(1), kControl = reinterpret_cast<CUstream>(2);
+
+// What the driver was asked, in order.
+struct Asked {
+    enum class What { kClear, kWrite, kCopy, kAwait } what;
+    CUstream stream;
+    CUdeviceptr at = 0;
+    uint64_t bytes = 0;  // kWrite: the value
+    void* to = nullptr;
+    bool operator==(const Asked&) const = default;
+};
+using AskedWhat = Asked::What;
+std::vector<Asked> door_calls;
+unsigned door_pieces = 0, door_pieces_freed = 0;
+CUresult door_waits_end = CUDA_SUCCESS;
+
+DriverApi recording_driver() {
+    door_calls.clear();
+    door_pieces = door_pieces_freed = 0;
+    door_waits_end = CUDA_SUCCESS;
+    DriverApi driver{};
+    driver.cuMemAlloc_v2 = [](CUdeviceptr* memory, size_t bytes) {
+        CHECK(bytes == DoorMemory::kBytes);
+        *memory = kMemory * ++door_pieces;
+        return CUDA_SUCCESS;
+    };
+    driver.cuMemFree_v2 = [](CUdeviceptr) { return ++door_pieces_freed, CUDA_SUCCESS; };
+    driver.cuStreamSynchronize = [](CUstream stream) {
+        door_calls.push_back({AskedWhat::kAwait, stream});
+        return door_waits_end;
+    };
+    driver.cuMemsetD8Async = [](CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
+        CHECK(value == 0);
+        door_calls.push_back({AskedWhat::kClear, stream, at, bytes});
+        return CUDA_SUCCESS;
+    };
+    driver.cuStreamWriteValue32_v2 = [](CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
+        door_calls.push_back({AskedWhat::kWrite, stream, at, value});
+        return CUDA_SUCCESS;
+    };
+    driver.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr at, size_t bytes, CUstream stream) {
+        door_calls.push_back({AskedWhat::kCopy, stream, at, bytes, to});
+        return CUDA_SUCCESS;
+    };
+    return driver;
+}
+
+CUdeviceptr frontier_at(uint64_t place, CUdeviceptr memory = kMemory) {
+    return memory + DoorMemory::kFrontiersAt + place * sizeof(uint32_t);
+}
+
+struct Run {
+    smt::DoorLaunch door;
+    uint64_t number = 0;
+    bool anew = false;
+};
+
+Run run_on(DoorControl& control, bool idle = false) {
+    Run run;
+    REQUIRE(control.prepare(kStream, kControl, idle, &run.anew) == CUDA_SUCCESS);
+    run.door = control.next_run(3, 11, 5, &run.number);
+    return run;
+}
+
+}  // namespace
+
+TEST_CASE("door control: runs take one frontier behind the other, from a ring", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    for (uint64_t number = 0; number < 2 * kRing + 10; ++number) {
+        const Run run = run_on(control);
+        REQUIRE(run.number == number);
+        REQUIRE(run.door.frontier == frontier_at(number % kRing));
+        REQUIRE(run.door.run == number + 1);
+        REQUIRE(run.door.stopped == kMemory);
+    }
+    const Run run = run_on(control);
+    CHECK((run.door.from == 3 && run.door.to == 11 && run.door.shift == 5));
+    CHECK(door_pieces == 1);
+}
+
+TEST_CASE("door control: a half of the ring is cleared before its first run, in the stream's order",
+          "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    CHECK(run_on(control).anew);
+    // Where a stop of the last user's may be on its way.
+    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
+                                           {AskedWhat::kClear, kStream, kMemory, DoorMemory::kBytes}});
+    std::map<uint64_t, Asked> cleared;  // by the run before which that was
+    for (uint64_t number = 1; number < 3 * kRing; ++number) {
+        door_calls.clear();
+        CHECK_FALSE(run_on(control).anew);
+        for (const Asked& each : door_calls) cleared.emplace(number, each);
+    }
+    const auto half = [](uint64_t which) {
+        return Asked{AskedWhat::kClear, kStream, frontier_at(which * kHalfRing),
+                     kHalfRing * sizeof(uint32_t)};
+    };
+    // So what is cleared was last used kHalfRing runs ago, and kMostDoorRuns are in flight.
+    CHECK(cleared == std::map<uint64_t, Asked>{{kHalfRing, half(1)},
+                                               {2 * kHalfRing, half(0)},
+                                               {3 * kHalfRing, half(1)},
+                                               {4 * kHalfRing, half(0)},
+                                               {5 * kHalfRing, half(1)}});
+    static_assert(kHalfRing > kMostDoorRuns);
+}
+
+TEST_CASE("door control: a stop writes the last run's number", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    for (int i = 0; i < 7; ++i) run_on(control);
+    door_calls.clear();
+    CHECK(control.stop(kControl) == CUDA_SUCCESS);
+    CHECK(run_on(control).door.run == 8);
+    CHECK(control.stop(kControl) == CUDA_SUCCESS);
+    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kWrite, kControl, kMemory, 7},
+                                           {AskedWhat::kWrite, kControl, kMemory, 8}});
+}
+
+TEST_CASE("door control: a run that was not launched leaves no gap", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    for (uint64_t number = 0; number < kHalfRing; ++number) run_on(control);
+    const Run failed = run_on(control);
+    control.take_back();
+    door_calls.clear();
+    const Run next = run_on(control);
+    CHECK(next.number == failed.number);
+    CHECK(next.door.run == failed.door.run);
+    CHECK(next.door.frontier == failed.door.frontier);
+    CHECK(door_calls.empty());  // its half was cleared, and it is not used
+}
+
+TEST_CASE("door control: a report across the ring's end is of two pieces", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    run_on(control);
+    Frontiers pinned{};
+    const auto reported = [&](uint64_t first, uint64_t last) {
+        door_calls.clear();
+        CHECK(control.report(kStream, first, last, &pinned) == CUDA_SUCCESS);
+        return door_calls;
+    };
+    using Calls = std::vector<Asked>;
+    CHECK(reported(0, 0) == Calls{{AskedWhat::kCopy, kStream, frontier_at(0), 4, &pinned[0]}});
+    CHECK(reported(5 * kRing + 9, 5 * kRing + 11) ==
+          Calls{{AskedWhat::kCopy, kStream, frontier_at(9), 12, &pinned[0]}});
+    CHECK(reported(kRing - 64, kRing - 1) ==
+          Calls{{AskedWhat::kCopy, kStream, frontier_at(kRing - 64), 256, &pinned[0]}});
+    CHECK(reported(kRing - 3, kRing + 1) ==
+          Calls{{AskedWhat::kCopy, kStream, frontier_at(kRing - 3), 12, &pinned[0]},
+                {AskedWhat::kCopy, kStream, frontier_at(0), 8, &pinned[3]}});
+    // Never more than there is room for.
+    CHECK(reported(0, kMostDoorRuns) == Calls{{AskedWhat::kCopy, kStream, frontier_at(0), 256, &pinned[0]}});
+}
+
+TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory, 10);
+    for (uint32_t run = 1; run <= 10; ++run) {
+        CHECK_FALSE(control.used_up());
+        CHECK(run_on(control, true).door.run == run);
+    }
+    CHECK(control.used_up());
+    CHECK(run_on(control, false).door.run == 11);
+    door_calls.clear();
+    const Run again = run_on(control, true);
+    CHECK(again.anew);
+    CHECK(again.door.run == 1);
+    CHECK(again.door.frontier == frontier_at(11));
+    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
+                                           {AskedWhat::kClear, kStream, kMemory, DoorMemory::kBytes}});
+    CHECK_FALSE(control.used_up());
+}
+
+TEST_CASE("door control: memory is handed on, not freed, and cleared for its next user", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    {
+        DoorMemory memory(driver);
+        {
+            const DoorControl unused(memory);
+        }
+        CHECK(door_pieces + door_pieces_freed == 0);  // a stream without doors takes none
+        CUdeviceptr last = 0;
+        {
+            DoorControl one(memory), other(memory);
+            CHECK(run_on(one).door.stopped == kMemory);
+            last = run_on(other).door.stopped;
+            CHECK(last == 2 * kMemory);
+        }
+        CHECK(door_pieces_freed == 0);  // the driver would wait for all tenants' work
+        door_calls.clear();
+        DoorControl next(memory);
+        const CUdeviceptr given = run_on(next).door.stopped;
+        CHECK(door_pieces == 2);
+        CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
+                                               {AskedWhat::kClear, kStream, given, DoorMemory::kBytes}});
+    }
+    CHECK(door_pieces_freed == 2);
+}
+
+TEST_CASE("door control: without memory, or if it cannot be cleared, no run begins", "[dispatch]") {
+    DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    bool anew = false;
+    door_waits_end = CUDA_ERROR_UNKNOWN;
+    CHECK(control.prepare(kStream, kControl, true, &anew) == CUDA_ERROR_UNKNOWN);
+    door_waits_end = CUDA_SUCCESS;
+    door_calls.clear();
+    CHECK(run_on(control).anew);  // it is cleared now
+    CHECK(door_calls.size() == 2);
+    driver.cuMemAlloc_v2 = [](CUdeviceptr*, size_t) { return CUDA_ERROR_OUT_OF_MEMORY; };
+    DoorControl poor(memory);
+    CHECK(poor.prepare(kStream, kControl, true, &anew) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+}  // namespace smt::runtime::dispatch

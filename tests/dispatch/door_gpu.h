@@ -1,0 +1,158 @@
+// A GPU for streams whose kernels have doors. It does what is on the program's stream when the test says so,
+// unit by unit; what is on the server's own streams it does at once. Memory is the host's.
+#pragma once
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "rewriter/device/door.h"
+
+namespace smt::tests {
+
+class DoorGpu {
+public:
+    static constexpr int kSms = 4, kFits = 2;
+    static constexpr uint32_t kOwnBytes = 16;  // of parameters; the first word is the launch's name
+    static inline const CUstream kProgram = reinterpret_cast<CUstream>(0x77);
+    static inline const CUfunction kFails = reinterpret_cast<CUfunction>(0x99);  // no launch of it succeeds
+
+    using Unit = std::pair<uint32_t, uint32_t>;  // launch and index
+    std::vector<Unit> ran;                       // in order
+    size_t launches = 0;                         // that the driver has accepted
+
+    DoorGpu() { device = this; }
+    ~DoorGpu() {
+        for (void* each : memory_) std::free(each);
+    }
+    DoorGpu(const DoorGpu&) = delete;
+
+    // Does what is on the program's stream, but at most so many units.
+    void run(uint64_t units = ~0ull) {
+        const std::lock_guard lock(mutex_);
+        while (!queue_.empty() && queue_.front()(units)) queue_.pop_front();
+    }
+
+    static DriverApi driver();
+
+private:
+    using Operation = std::function<bool(uint64_t& units)>;  // true: it is over
+    static inline DoorGpu* device = nullptr;
+
+    template <typename Do>
+    CUresult enqueue(CUstream stream, Do operation) {
+        if (stream != kProgram) return operation(), CUDA_SUCCESS;
+        const std::lock_guard lock(mutex_);
+        queue_.push_back([operation](uint64_t&) { return operation(), true; });
+        return CUDA_SUCCESS;
+    }
+    template <typename T>
+    static void store(CUdeviceptr at, T value) {
+        std::atomic_ref(*reinterpret_cast<T*>(at)).store(value);
+    }
+
+    // As the prologue: rewriter/machine_code/prologue_text.cpp.
+    static bool admits(const DoorLaunch& door, uint32_t unit) {
+        std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
+        const uint32_t stopped = std::atomic_ref(*reinterpret_cast<uint32_t*>(door.stopped)).load();
+        const uint32_t word = frontier.load(), limit = word & ~kFinalFrontier;
+        if (unit < limit && (unit >> door.shift << door.shift) != unit) return true;
+        if (word & kFinalFrontier) return unit < limit;
+        if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
+        const uint32_t moved = ((unit >> door.shift) + 2) << door.shift;
+        if (moved > word) frontier.store(moved);
+        return true;
+    }
+
+    CUresult launch(CUfunction function, CUstream stream, void** extra) {
+        if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        CHECK(stream == kProgram);
+        uint32_t name = 0;
+        DoorLaunch door;
+        CHECK(*static_cast<size_t*>(extra[3]) == kOwnBytes + sizeof door);
+        std::memcpy(&name, extra[1], sizeof name);
+        std::memcpy(&door, static_cast<char*>(extra[1]) + kOwnBytes, sizeof door);
+        const std::lock_guard lock(mutex_);
+        ++launches;
+        queue_.push_back([this, name, door, unit = door.from](uint64_t& units) mutable {
+            for (; unit < door.to; ++unit) {
+                if (units == 0) return false;
+                if (admits(door, unit)) ran.emplace_back(name, unit), --units;
+            }
+            return true;
+        });
+        return CUDA_SUCCESS;
+    }
+
+    std::mutex mutex_;  // of the queue: the dispatcher's thread launches, too
+    std::deque<Operation> queue_;
+    std::vector<void*> memory_;
+};
+
+inline DriverApi DoorGpu::driver() {
+    DriverApi driver{};
+    driver.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) {
+        *least = *greatest = 0;
+        return CUDA_SUCCESS;
+    };
+    driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+        *stream = reinterpret_cast<CUstream>(0x11);
+        return CUDA_SUCCESS;
+    };
+    driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
+    driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+    driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };
+    driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
+    driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+    driver.cuMemAlloc_v2 = [](CUdeviceptr* memory, size_t bytes) {
+        device->memory_.push_back(std::malloc(bytes));
+        std::memset(device->memory_.back(), 0xa5, bytes);
+        *memory = reinterpret_cast<CUdeviceptr>(device->memory_.back());
+        return CUDA_SUCCESS;
+    };
+    driver.cuMemFree_v2 = [](CUdeviceptr) { return CUDA_SUCCESS; };
+    driver.cuMemsetD8Async = [](CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
+        return device->enqueue(stream, [=] { std::memset(reinterpret_cast<void*>(at), value, bytes); });
+    };
+    driver.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+        std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+        return CUDA_SUCCESS;
+    };
+    driver.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+        return device->enqueue(stream, [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+    };
+    driver.cuStreamWriteValue32_v2 = [](CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
+        return device->enqueue(stream, [=] { store<uint32_t>(at, value); });
+    };
+    driver.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
+        return device->enqueue(stream, [=] { store<uint64_t>(at, value); });
+    };
+    driver.cuStreamBatchMemOp_v2 = [](CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {
+        return CUDA_SUCCESS;
+    };
+    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* fits, CUfunction, int, size_t) {
+        *fits = kFits;
+        return CUDA_SUCCESS;
+    };
+    driver.cuLaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void**, void** extra) {
+        return device->launch(function, config->hStream, extra);
+    };
+    // A managed form: it is over at once, without anything done.
+    driver.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, CUstream, void**, void**) {
+        const std::lock_guard lock(device->mutex_);
+        ++device->launches;
+        return CUDA_SUCCESS;
+    };
+    return driver;
+}
+
+}  // namespace smt::tests

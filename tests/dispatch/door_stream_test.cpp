@@ -1,0 +1,256 @@
+// A stream whose kernels have doors, on a GPU of the test's own (door_gpu.h): what is stopped goes on where
+// it was, in the program's order.
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "runtime/device/device.h"
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+#include "tests/dispatch/door_gpu.h"
+#include "tests/unit/temporary_folder.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using tests::DoorGpu;
+using Seen = schedule::Kernel::State;
+
+class DoorDevice final : public device::Device {
+public:
+    DoorDevice() {
+        driver_ = DoorGpu::driver();
+        properties_.multiprocessors = DoorGpu::kSms;
+    }
+    CUresult enter_thread(device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
+};
+
+// The test decides.
+class NoPolicy final : public schedule::Policy {
+public:
+    std::string_view name() const override { return "none"; }
+    Stops stops() const override { return Stops::kAny; }
+    schedule::Decision decide(const schedule::Snapshot&, schedule::TimePoint) override { return {}; }
+};
+
+struct DoorStream {
+    DoorGpu gpu;
+    tests::TemporaryFolder folder;
+    journal::Writer journal{folder.file("journal")};
+    DoorDevice device;
+    Dispatcher dispatcher{device, journal, std::make_unique<NoPolicy>(), {}};
+    std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
+    ManagedFunction with_door, persistent, failing;
+    std::unique_ptr<ManagedStream> stream;
+
+    DoorStream() {
+        with_door.function = reinterpret_cast<CUfunction>(1);
+        with_door.form = Form::kDoor;
+        with_door.launch_offset = DoorGpu::kOwnBytes;
+        persistent.function = reinterpret_cast<CUfunction>(2);
+        persistent.launch_offset = DoorGpu::kOwnBytes;
+        failing.function = DoorGpu::kFails;
+        failing.form = Form::kDoor;
+        failing.launch_offset = DoorGpu::kOwnBytes;
+        tenant->preemptible = true;
+        stream = std::make_unique<ManagedStream>(dispatcher, tenant, DoorGpu::kProgram);
+        REQUIRE(stream->open() == CUDA_SUCCESS);
+    }
+    ~DoorStream() {
+        stream->abandon();
+        gpu.run();
+        stream->poll();
+    }
+
+    CUresult launch(ManagedFunction& function, uint32_t name, uint32_t blocks, uint32_t unit = 1) {
+        Work work;
+        work.function = &function;
+        work.grid[0] = blocks;
+        work.total = blocks;
+        work.unit = unit;
+        work.parameters.resize(DoorGpu::kOwnBytes);
+        std::memcpy(work.parameters.data(), &name, sizeof name);
+        return stream->launch(std::move(work));
+    }
+    // `count` launches of that many blocks, named from 0, with the driver.
+    void begin(uint32_t count, uint32_t blocks, uint32_t unit = 1) {
+        for (uint32_t name = 0; name < count; ++name)
+            REQUIRE(launch(with_door, name, blocks, unit) == CUDA_SUCCESS);
+        REQUIRE(stream->pass_through() == CUDA_SUCCESS);
+    }
+    schedule::Kernel first() {
+        schedule::Kernel kernel;
+        if (!stream->describe(&kernel)) kernel.launch = 0;
+        return kernel;
+    }
+    // The GPU comes to the end of all that it has.
+    schedule::Kernel come_to_end() {
+        stream->mark_what_is_there();
+        gpu.run();
+        stream->poll();
+        return first();
+    }
+};
+
+std::vector<DoorGpu::Unit> each_once(uint32_t launches, uint32_t units) {
+    std::vector<DoorGpu::Unit> all;
+    for (uint32_t name = 0; name < launches; ++name)
+        for (uint32_t unit = 0; unit < units; ++unit) all.emplace_back(name, unit);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("stream with doors: what was stopped goes on where it was, launch after launch", "[dispatch]") {
+    std::mt19937_64 random(1);
+    for (const uint32_t unit : {1u, 4u}) {
+        DoorStream it;
+        it.begin(5, 200 * unit, unit);
+        int stops = 0;
+        for (schedule::Kernel kernel; it.gpu.ran.size() < 1000; ++stops) {
+            it.gpu.run(random() % 60);
+            while (!it.stream->stop()) it.gpu.run(random() % 8);
+            kernel = it.come_to_end();
+            if (kernel.launch == 0) break;
+            REQUIRE(kernel.state == Seen::kWaiting);
+            REQUIRE(kernel.has_door);
+            REQUIRE_FALSE(kernel.managed);
+            const size_t ran = it.gpu.ran.size();
+            REQUIRE((kernel.launch - 1) * 200 * unit + kernel.blocks_done == ran * unit);
+            if (random() % 3 == 0)  // one of them, and perhaps a part of it
+                it.stream->run({}, random() % 2 * (1 + random() % 70));
+            else
+                it.stream->pass_through();
+        }
+        it.come_to_end();
+        INFO(stops << " stops");
+        CHECK(stops > 8);
+        CHECK(it.gpu.ran == each_once(5, 200));
+    }
+}
+
+TEST_CASE("stream with doors: a run of one launch ends with what it was for, or when it is halted",
+          "[dispatch]") {
+    DoorStream it;
+    REQUIRE(it.launch(it.with_door, 0, 100) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.with_door, 1, 100) == CUDA_SUCCESS);
+    REQUIRE(it.stream->run({}, 20) == CUDA_SUCCESS);
+    CHECK(it.come_to_end().blocks_done == 20);
+    CHECK(it.gpu.ran.size() == 20);
+    REQUIRE(it.stream->run({}, 0) == CUDA_SUCCESS);
+    it.gpu.run(20);
+    CHECK(it.stream->ready());
+    CHECK(it.stream->change({}) == CUDA_SUCCESS);  // a door knows no quotas
+    CHECK(it.stream->fill_up() == CUDA_SUCCESS);
+    CHECK(it.gpu.launches == 2);
+    REQUIRE(it.stream->halt() == CUDA_SUCCESS);
+    const schedule::Kernel kernel = it.come_to_end();
+    CHECK(kernel.state == Seen::kWaiting);
+    CHECK((kernel.launch == 1 && kernel.blocks_done >= 40 && kernel.blocks_done < 100));
+    CHECK(it.gpu.ran.size() == kernel.blocks_done);
+    REQUIRE(it.stream->run({}, 0) == CUDA_SUCCESS);
+    CHECK(it.come_to_end().launch == 2);
+    CHECK(it.gpu.ran == each_once(1, 100));
+}
+
+TEST_CASE("stream with doors: few runs are in flight at a time", "[dispatch]") {
+    DoorStream it;
+    it.begin(3 * kMostDoorRuns, 10);
+    CHECK(it.gpu.launches == kMostDoorRuns);
+    CHECK(it.launch(it.with_door, 3 * kMostDoorRuns, 10) == CUDA_SUCCESS);
+    CHECK(it.gpu.launches == kMostDoorRuns);
+    it.come_to_end();
+    CHECK(it.gpu.launches == 2 * kMostDoorRuns);
+    for (int i = 0; i < 3; ++i) it.come_to_end();
+    CHECK(it.gpu.ran == each_once(3 * kMostDoorRuns + 1, 10));
+    CHECK(it.first().launch == 0);
+}
+
+TEST_CASE("stream with doors: forms are not mixed in flight", "[dispatch]") {
+    DoorStream it;
+    it.begin(2, 10);
+    REQUIRE(it.launch(it.persistent, 2, 10) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.with_door, 3, 10) == CUDA_SUCCESS);
+    CHECK(it.gpu.launches == 2);
+    CHECK(it.come_to_end().managed);
+    CHECK(it.gpu.launches == 3);
+    it.come_to_end();
+    CHECK(it.gpu.launches == 4);
+    CHECK(it.first().has_door);
+    CHECK(it.come_to_end().launch == 0);
+}
+
+TEST_CASE("stream with doors: what may wait for later blocks and runs at once is admitted as a whole",
+          "[dispatch]") {
+    constexpr uint32_t kAtOnce = DoorGpu::kSms * DoorGpu::kFits;
+    DoorStream it;
+    it.with_door.waits = true;
+    it.begin(2, kAtOnce);
+    it.gpu.run(1);
+    REQUIRE(it.stream->stop());
+    const schedule::Kernel kernel = it.come_to_end();
+    CHECK((kernel.launch == 2 && kernel.blocks_done == 0));
+    CHECK(it.gpu.ran == each_once(1, kAtOnce));
+    it.stream->pass_through();
+    it.come_to_end();
+    CHECK(it.gpu.ran == each_once(2, kAtOnce));
+}
+
+TEST_CASE("stream with doors: a launch that is not made of whole units is refused", "[dispatch]") {
+    DoorStream it;
+    CHECK(it.launch(it.with_door, 2, 10, 4) == CUDA_ERROR_NOT_SUPPORTED);  // the driver says what is wrong
+    CHECK(it.launch(it.with_door, 2, 10, 0) == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(it.launch(it.with_door, 2, smt::kMostDoorUnits + 1) == CUDA_ERROR_NOT_SUPPORTED);
+    it.stream->pass_through();
+    CHECK(it.gpu.launches == 0);
+}
+
+TEST_CASE("stream with doors: launches that the driver refuses leave no gap between those in flight",
+          "[dispatch]") {
+    DoorStream it;
+    it.begin(1, 100);
+    for (uint32_t i = 0; i < 2 * kMostDoorRuns; ++i)
+        REQUIRE(it.launch(it.failing, 7, 10) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    REQUIRE(it.launch(it.with_door, 1, 100) == CUDA_SUCCESS);
+    REQUIRE(it.gpu.launches == 2);
+    it.gpu.run(30);
+    REQUIRE(it.stream->stop());
+    const schedule::Kernel kernel = it.come_to_end();
+    CHECK((kernel.launch == 1 && kernel.blocks_done == it.gpu.ran.size()));
+    it.stream->pass_through();
+    it.come_to_end();
+    CHECK(it.gpu.ran == each_once(2, 100));
+}
+
+TEST_CASE("stream with doors: no stop is written before the stop word is cleared", "[dispatch]") {
+    DoorStream it;
+    it.begin(1, 100);
+    CHECK_FALSE(it.stream->stop());  // the GPU is still at what was enqueued before
+    it.gpu.run(0);
+    REQUIRE(it.stream->stop());
+    CHECK(it.come_to_end().state == Seen::kWaiting);
+    CHECK(it.gpu.ran.empty());
+}
+
+TEST_CASE("stream with doors: without its client what is in flight is stopped, and the rest dropped",
+          "[dispatch]") {
+    DoorStream it;
+    it.begin(2 * kMostDoorRuns, 100);
+    it.gpu.run(10);
+    it.stream->abandon();
+    const schedule::Kernel kernel = it.come_to_end();
+    CHECK(it.gpu.ran.size() < 100);
+    CHECK(it.gpu.launches == kMostDoorRuns);
+    CHECK(kernel.launch == 0);
+    CHECK(it.launch(it.with_door, 0, 10) == CUDA_ERROR_DEINITIALIZED);
+
+    DoorStream other;
+    REQUIRE(other.launch(other.with_door, 0, 100) == CUDA_SUCCESS);
+    REQUIRE(other.stream->run({}, 0) == CUDA_SUCCESS);
+    other.gpu.run(10);
+    other.stream->abandon();
+    CHECK(other.come_to_end().launch == 0);
+    CHECK(other.gpu.ran.size() < 100);
+}
+
+}  // namespace smt::runtime::dispatch
