@@ -14,7 +14,7 @@ namespace {
 // A marker follows at least every so many launches. What is complete is forgotten then.
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // Few launches with doors are in flight at a time.
-constexpr uint32_t kDoorsBetweenMarkers = 4;
+constexpr uint32_t kDoorsBetweenMarkers = 16;
 // Limit of a stream's ticket count. A launch has at most kMostBlocks tickets, and the word's high half is
 // used otherwise. Beyond the limit the count begins again.
 constexpr uint32_t kMostTickets = (1u << 31) - kMostBlocks - (1u << 20);
