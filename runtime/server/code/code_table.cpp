@@ -176,7 +176,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     entry->managed.static_shared = fresh.managed.static_shared;
     entry->managed.form = fresh.managed.form;
     entry->managed.waits = fresh.managed.waits;
-    entry->managed.cluster = fresh.managed.cluster;
+    entry->managed.cluster = fresh.managed.cluster.load();
     entry->managed.forget();
     entry->journal_name = journal_.name(name);
     entry->treatment = journal_.name(treatment);
@@ -249,14 +249,20 @@ void CodeTable::take_door(const Image& image, const char* name, LoadedKernel& ke
     kernel.managed.waits = kernel.door.waits;
     kernel.managed.registers = kernel.registers;
     kernel.managed.static_shared = kernel.static_shared;
+    kernel.managed.cluster = required_cluster(driver_, kernel.function);
+    *treatment = "has a door: " + why;
+}
+
+uint32_t CodeTable::required_cluster(const DriverApi& driver, CUfunction function) {
     constexpr CUfunction_attribute kSizes[] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+    uint32_t blocks = 1;
     int size = 0;
     for (const CUfunction_attribute each : kSizes)
-        if (driver_.cuFuncGetAttribute(&size, each, kernel.function) == CUDA_SUCCESS && size > 0)
-            kernel.managed.cluster *= static_cast<uint32_t>(size);
-    *treatment = "has a door: " + why;
+        if (driver.cuFuncGetAttribute(&size, each, function) == CUDA_SUCCESS && size > 0)
+            blocks *= static_cast<uint32_t>(size);
+    return blocks;
 }
 
 // Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.

@@ -57,14 +57,17 @@ void drop_managed(const Image& image, std::vector<const char*>& names) {
     });
 }
 
-// Whether the request lowers the limit of a kernel that has a managed form.
-bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request) {
-    constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+// Whether launches that are held back would be others after the request: it lowers the limit of a kernel that
+// has a managed form, or it changes one with a door, which may then be launched in clusters.
+bool changes_held_back(Call& call, const protocol::FunctionAttribute& request) {
+    constexpr CUfunction_attribute kLimit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     KernelUse kernel(call.session.code(), request.function);
     int now = 0;
-    return kernel && kernel->managed.persistent() && request.attribute == kAttribute &&
-           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS &&
-           request.value < now;
+    if (!kernel || !kernel->managed.function ||
+        call.driver.cuFuncGetAttribute(&now, attribute, kernel->managed.function) != CUDA_SUCCESS)
+        return false;
+    return kernel->managed.has_door() ? request.value != now : attribute == kLimit && request.value < now;
 }
 
 }  // namespace
@@ -117,13 +120,18 @@ CUresult handle_function_attribute(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     // Earlier launches that are held back still use the old value, so they go to the driver first.
-    if (lowers_shared_memory(call, request)) {
+    const bool changes = changes_held_back(call, request);
+    if (changes) {
         SMT_TRY(call.session.streams().guard_all());
     }
     KernelUse kernel(call.session.code(), request.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     int before = 0;
+    if (changes && status == CUDA_SUCCESS && kernel->managed.has_door()) {
+        kernel->managed.cluster = CodeTable::required_cluster(call.driver, kernel->function);
+        kernel->managed.forget();
+    }
     const CUfunction managed = kernel->managed.persistent() ? kernel->managed.function : nullptr;
     if (status != CUDA_SUCCESS || !managed) return status;
     // Some programs set the attribute before each launch.
