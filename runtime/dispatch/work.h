@@ -31,12 +31,12 @@ enum class Form : uint8_t {
 struct ManagedFunction {
     CUfunction function = nullptr;  // null: none
     Form form = Form::kPersistent;
-    uint32_t launch_offset = 0;    // of smt::Launch, or smt::DoorLaunch, in the parameter buffer
-    bool waits = false;            // of kDoor: a block may wait for another one
-    uint32_t cluster = 1;          // of kDoor: CTAs of a cluster in all its launches
-    Reuse reuse = Reuse::kAlways;  // whether a worker may run further blocks
-    uint32_t registers = 0;        // per thread; 0: not known
-    uint32_t static_shared = 0;    // bytes
+    uint32_t launch_offset = 0;        // of smt::Launch, or smt::DoorLaunch, in the parameter buffer
+    bool waits = false;                // of kDoor: a block may wait for another one
+    std::atomic<uint32_t> cluster{1};  // of kDoor: CTAs of a cluster in all its launches
+    Reuse reuse = Reuse::kAlways;      // whether a worker may run further blocks
+    uint32_t registers = 0;            // per thread; 0: not known
+    uint32_t static_shared = 0;        // bytes
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
 
     bool persistent() const { return function && form == Form::kPersistent; }

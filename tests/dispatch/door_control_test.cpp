@@ -11,19 +11,19 @@ namespace {
 
 constexpr CUdeviceptr kMemory = 0x100000;  // the first that the driver gives
 constexpr uint64_t kRing = DoorMemory::kFrontiers, kHalfRing = kRing / 2;
-const CUstream kStream = reinterpret_cast<CUstream>(1), kControl = reinterpret_cast<CUstream>(2);
+const CUstream kProgramStream = reinterpret_cast<CUstream>(1), kControlStream = reinterpret_cast<CUstream>(2);
 
 // What the driver was asked, in order.
-struct Asked {
-    enum class What { kClear, kWrite, kCopy, kAwait } what;
+struct DriverCall {
+    enum class Task { kClear, kWrite, kCopy, kAwait } task;
     CUstream stream;
     CUdeviceptr at = 0;
     uint64_t bytes = 0;  // kWrite: the value
     void* to = nullptr;
-    bool operator==(const Asked&) const = default;
+    bool operator==(const DriverCall&) const = default;
 };
-using AskedWhat = Asked::What;
-std::vector<Asked> door_calls;
+using Task = DriverCall::Task;
+std::vector<DriverCall> door_calls;
 unsigned door_pieces = 0, door_pieces_freed = 0;
 CUresult door_waits_end = CUDA_SUCCESS;
 
@@ -39,20 +39,20 @@ DriverApi recording_driver() {
     };
     driver.cuMemFree_v2 = [](CUdeviceptr) { return ++door_pieces_freed, CUDA_SUCCESS; };
     driver.cuStreamSynchronize = [](CUstream stream) {
-        door_calls.push_back({AskedWhat::kAwait, stream});
+        door_calls.push_back({Task::kAwait, stream});
         return door_waits_end;
     };
     driver.cuMemsetD8Async = [](CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
         CHECK(value == 0);
-        door_calls.push_back({AskedWhat::kClear, stream, at, bytes});
+        door_calls.push_back({Task::kClear, stream, at, bytes});
         return CUDA_SUCCESS;
     };
     driver.cuStreamWriteValue32_v2 = [](CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
-        door_calls.push_back({AskedWhat::kWrite, stream, at, value});
+        door_calls.push_back({Task::kWrite, stream, at, value});
         return CUDA_SUCCESS;
     };
     driver.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr at, size_t bytes, CUstream stream) {
-        door_calls.push_back({AskedWhat::kCopy, stream, at, bytes, to});
+        door_calls.push_back({Task::kCopy, stream, at, bytes, to});
         return CUDA_SUCCESS;
     };
     return driver;
@@ -70,7 +70,7 @@ struct Run {
 
 Run run_on(DoorControl& control, bool idle = false) {
     Run run;
-    REQUIRE(control.prepare(kStream, kControl, idle, &run.anew) == CUDA_SUCCESS);
+    REQUIRE(control.prepare(kProgramStream, kControlStream, idle, &run.anew) == CUDA_SUCCESS);
     run.door = control.next_run(3, 11, 5, &run.number);
     return run;
 }
@@ -100,24 +100,24 @@ TEST_CASE("door control: a half of the ring is cleared before its first run, in 
     DoorControl control(memory);
     CHECK(run_on(control).anew);
     // Where a stop of the last user's may be on its way.
-    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
-                                           {AskedWhat::kClear, kStream, kMemory, DoorMemory::kBytes}});
-    std::map<uint64_t, Asked> cleared;  // by the run before which that was
+    CHECK(door_calls == std::vector<DriverCall>{{Task::kAwait, kControlStream},
+                                                {Task::kClear, kProgramStream, kMemory, DoorMemory::kBytes}});
+    std::map<uint64_t, DriverCall> cleared;  // by the run before which that was
     for (uint64_t number = 1; number < 3 * kRing; ++number) {
         door_calls.clear();
         CHECK_FALSE(run_on(control).anew);
-        for (const Asked& each : door_calls) cleared.emplace(number, each);
+        for (const DriverCall& each : door_calls) cleared.emplace(number, each);
     }
     const auto half = [](uint64_t which) {
-        return Asked{AskedWhat::kClear, kStream, frontier_at(which * kHalfRing),
-                     kHalfRing * sizeof(uint32_t)};
+        return DriverCall{Task::kClear, kProgramStream, frontier_at(which * kHalfRing),
+                          kHalfRing * sizeof(uint32_t)};
     };
     // So what is cleared was last used kHalfRing runs ago, and kMostDoorRuns are in flight.
-    CHECK(cleared == std::map<uint64_t, Asked>{{kHalfRing, half(1)},
-                                               {2 * kHalfRing, half(0)},
-                                               {3 * kHalfRing, half(1)},
-                                               {4 * kHalfRing, half(0)},
-                                               {5 * kHalfRing, half(1)}});
+    CHECK(cleared == std::map<uint64_t, DriverCall>{{kHalfRing, half(1)},
+                                                    {2 * kHalfRing, half(0)},
+                                                    {3 * kHalfRing, half(1)},
+                                                    {4 * kHalfRing, half(0)},
+                                                    {5 * kHalfRing, half(1)}});
     static_assert(kHalfRing > kMostDoorRuns);
 }
 
@@ -127,11 +127,11 @@ TEST_CASE("door control: a stop writes the last run's number", "[dispatch]") {
     DoorControl control(memory);
     for (int i = 0; i < 7; ++i) run_on(control);
     door_calls.clear();
-    CHECK(control.stop(kControl) == CUDA_SUCCESS);
+    CHECK(control.stop(kControlStream) == CUDA_SUCCESS);
     CHECK(run_on(control).door.run == 8);
-    CHECK(control.stop(kControl) == CUDA_SUCCESS);
-    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kWrite, kControl, kMemory, 7},
-                                           {AskedWhat::kWrite, kControl, kMemory, 8}});
+    CHECK(control.stop(kControlStream) == CUDA_SUCCESS);
+    CHECK(door_calls == std::vector<DriverCall>{{Task::kWrite, kControlStream, kMemory, 7},
+                                                {Task::kWrite, kControlStream, kMemory, 8}});
 }
 
 TEST_CASE("door control: a run that was not launched leaves no gap", "[dispatch]") {
@@ -157,20 +157,21 @@ TEST_CASE("door control: a report across the ring's end is of two pieces", "[dis
     Frontiers pinned{};
     const auto reported = [&](uint64_t first, uint64_t last) {
         door_calls.clear();
-        CHECK(control.report(kStream, first, last, &pinned) == CUDA_SUCCESS);
+        CHECK(control.report(kProgramStream, first, last, &pinned) == CUDA_SUCCESS);
         return door_calls;
     };
-    using Calls = std::vector<Asked>;
-    CHECK(reported(0, 0) == Calls{{AskedWhat::kCopy, kStream, frontier_at(0), 4, &pinned[0]}});
+    using Calls = std::vector<DriverCall>;
+    CHECK(reported(0, 0) == Calls{{Task::kCopy, kProgramStream, frontier_at(0), 4, &pinned[0]}});
     CHECK(reported(5 * kRing + 9, 5 * kRing + 11) ==
-          Calls{{AskedWhat::kCopy, kStream, frontier_at(9), 12, &pinned[0]}});
+          Calls{{Task::kCopy, kProgramStream, frontier_at(9), 12, &pinned[0]}});
     CHECK(reported(kRing - 64, kRing - 1) ==
-          Calls{{AskedWhat::kCopy, kStream, frontier_at(kRing - 64), 256, &pinned[0]}});
+          Calls{{Task::kCopy, kProgramStream, frontier_at(kRing - 64), 256, &pinned[0]}});
     CHECK(reported(kRing - 3, kRing + 1) ==
-          Calls{{AskedWhat::kCopy, kStream, frontier_at(kRing - 3), 12, &pinned[0]},
-                {AskedWhat::kCopy, kStream, frontier_at(0), 8, &pinned[3]}});
+          Calls{{Task::kCopy, kProgramStream, frontier_at(kRing - 3), 12, &pinned[0]},
+                {Task::kCopy, kProgramStream, frontier_at(0), 8, &pinned[3]}});
     // Never more than there is room for.
-    CHECK(reported(0, kMostDoorRuns) == Calls{{AskedWhat::kCopy, kStream, frontier_at(0), 256, &pinned[0]}});
+    CHECK(reported(0, kMostDoorRuns) ==
+          Calls{{Task::kCopy, kProgramStream, frontier_at(0), 256, &pinned[0]}});
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {
@@ -188,8 +189,8 @@ TEST_CASE("door control: run numbers begin again on an idle stream only", "[disp
     CHECK(again.anew);
     CHECK(again.door.run == 1);
     CHECK(again.door.frontier == frontier_at(11));
-    CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
-                                           {AskedWhat::kClear, kStream, kMemory, DoorMemory::kBytes}});
+    CHECK(door_calls == std::vector<DriverCall>{{Task::kAwait, kControlStream},
+                                                {Task::kClear, kProgramStream, kMemory, DoorMemory::kBytes}});
     CHECK_FALSE(control.used_up());
 }
 
@@ -213,8 +214,9 @@ TEST_CASE("door control: memory is handed on, not freed, and cleared for its nex
         DoorControl next(memory);
         const CUdeviceptr given = run_on(next).door.stopped;
         CHECK(door_pieces == 2);
-        CHECK(door_calls == std::vector<Asked>{{AskedWhat::kAwait, kControl},
-                                               {AskedWhat::kClear, kStream, given, DoorMemory::kBytes}});
+        CHECK(door_calls ==
+              std::vector<DriverCall>{{Task::kAwait, kControlStream},
+                                      {Task::kClear, kProgramStream, given, DoorMemory::kBytes}});
     }
     CHECK(door_pieces_freed == 2);
 }
@@ -225,14 +227,14 @@ TEST_CASE("door control: without memory, or if it cannot be cleared, no run begi
     DoorControl control(memory);
     bool anew = false;
     door_waits_end = CUDA_ERROR_UNKNOWN;
-    CHECK(control.prepare(kStream, kControl, true, &anew) == CUDA_ERROR_UNKNOWN);
+    CHECK(control.prepare(kProgramStream, kControlStream, true, &anew) == CUDA_ERROR_UNKNOWN);
     door_waits_end = CUDA_SUCCESS;
     door_calls.clear();
     CHECK(run_on(control).anew);  // it is cleared now
     CHECK(door_calls.size() == 2);
     driver.cuMemAlloc_v2 = [](CUdeviceptr*, size_t) { return CUDA_ERROR_OUT_OF_MEMORY; };
     DoorControl poor(memory);
-    CHECK(poor.prepare(kStream, kControl, true, &anew) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(poor.prepare(kProgramStream, kControlStream, true, &anew) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace smt::runtime::dispatch

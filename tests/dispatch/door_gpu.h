@@ -27,7 +27,7 @@ public:
 
     using Unit = std::pair<uint32_t, uint32_t>;  // launch and index
     std::vector<Unit> ran;                       // in order
-    size_t launches = 0;                         // that the driver has accepted
+    std::atomic<size_t> launches{0};             // that the driver has accepted
 
     DoorGpu() { device = this; }
     ~DoorGpu() {
@@ -92,7 +92,7 @@ private:
         return CUDA_SUCCESS;
     }
 
-    std::mutex mutex_;  // of the queue: the dispatcher's thread launches, too
+    std::mutex mutex_;  // guards the rest: the dispatcher's thread launches, too
     std::deque<Operation> queue_;
     std::vector<void*> memory_;
 };
@@ -113,9 +113,11 @@ inline DriverApi DoorGpu::driver() {
     driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
     driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
     driver.cuMemAlloc_v2 = [](CUdeviceptr* memory, size_t bytes) {
-        device->memory_.push_back(std::malloc(bytes));
-        std::memset(device->memory_.back(), 0xa5, bytes);
-        *memory = reinterpret_cast<CUdeviceptr>(device->memory_.back());
+        void* const fresh = std::malloc(bytes);
+        std::memset(fresh, 0xa5, bytes);
+        *memory = reinterpret_cast<CUdeviceptr>(fresh);
+        const std::lock_guard lock(device->mutex_);
+        device->memory_.push_back(fresh);
         return CUDA_SUCCESS;
     };
     driver.cuMemFree_v2 = [](CUdeviceptr) { return CUDA_SUCCESS; };

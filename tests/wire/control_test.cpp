@@ -129,14 +129,14 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         else
             REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr,
                                                        0) == CUDA_SUCCESS);
-        const uint32_t id = code.add(owner, module, library, {}, "", {}, {compiled, "", nullptr});
-        CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
-        CHECK(fetch(id, "plain")->managed.reuse == Reuse::kAlways);
-        CHECK(fetch(id, "alone")->managed.function == fetch(id, "smt_alone")->function);
-        CHECK(fetch(id, "alone")->managed.reuse == Reuse::kNever);
-        CHECK(fetch(id, "refused")->managed.function == nullptr);
-        CHECK(fetch(id, "lost")->managed.function == nullptr);
-        CHECK(fetch(id, "smt_plain")->managed.function == nullptr);
+        const uint32_t id = code.add(owner, module, library, {}, {}, "", {}, {compiled, "", nullptr, {}});
+        CHECK(fetch(id, "plain")->managed.load()->function == fetch(id, "smt_plain")->function);
+        CHECK(fetch(id, "plain")->managed.load()->reuse == Reuse::kAlways);
+        CHECK(fetch(id, "alone")->managed.load()->function == fetch(id, "smt_alone")->function);
+        CHECK(fetch(id, "alone")->managed.load()->reuse == Reuse::kNever);
+        CHECK(fetch(id, "refused")->managed.load() == nullptr);
+        CHECK(fetch(id, "lost")->managed.load() == nullptr);
+        CHECK(fetch(id, "smt_plain")->managed.load() == nullptr);
         CHECK(told(id, "plain", "managed by source"));
         CHECK(told(id, "refused", "unmanaged: it is"));
         CHECK(told(id, "lost", "unmanaged: the driver does not take its managed form"));
@@ -147,10 +147,9 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     CUmodule module = nullptr;
     REQUIRE(session.driver().cuModuleLoadData(&module, plain) == CUDA_SUCCESS);
     const uint32_t id =
-        code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {nullptr, "no reason", compiled});
+        code.add(ImageOwner::kModule, module, nullptr, {}, {}, "", {}, {nullptr, "no reason", compiled, {}});
     for (const char* name : {"plain", "alone", "refused", "lost"}) {
-        CHECK(fetch(id, name)->managed.function == nullptr);
-        CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);
+        CHECK(fetch(id, name)->managed.load() == nullptr);
     }
     CHECK(told(id, "plain", "unmanaged: no reason"));
     CHECK(told(id, "refused", "unmanaged: it is"));  // what was said of it when its image was looked at
@@ -179,7 +178,7 @@ TEST_CASE("a thread that unloads a kernel sleeps while a launch of it is under w
     CUmodule module = nullptr;
     REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
     auto& code = session.code();
-    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {});
+    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, {}, "", {}, {});
     runtime::server::LoadedKernel* kernel = nullptr;
     REQUIRE(code.fetch(id, "plain", &kernel) == CUDA_SUCCESS);
     std::optional<runtime::server::KernelUse> launch(std::in_place, code, kernel->id);

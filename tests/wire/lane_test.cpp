@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "opcodes.gen.h"
+#include "runtime/server/code/code_table.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -41,6 +42,33 @@ uint32_t load_function(TestSession& client, TestLane& lane, const StagingOpened&
     REQUIRE(found.status == CUDA_SUCCESS);
     CHECK(found.as<FunctionInfo>().parameter_count == 3);
     return found.as<FunctionInfo>().function;
+}
+
+TEST_CASE("what is known of a kernel with a door is looked up again when its attributes change", "[lane]") {
+    TestSession client;
+    TestLane lane = client.open_lane();
+    const Reply opened = lane.call(Op::kOpenStaging);
+    REQUIRE(opened.status == CUDA_SUCCESS);
+    const uint32_t fill = load_function(client, lane, opened.as<StagingOpened>(), "fill");
+    runtime::server::LoadedKernel* const kernel = client.session().code().find(fill);
+    kernel->at_door.form = runtime::dispatch::Form::kDoor;  // as after CodeTable::fetch()
+    kernel->at_door.function = kernel->function;
+    const auto set = [&](CUfunction_attribute attribute, int value) {
+        kernel->at_door.set_fitting(128, 0, 7);
+        return lane.call(Op::kFunctionAttribute, FunctionAttribute{fill, attribute, value, 0}).status;
+    };
+    const auto known = [&] { return kernel->at_door.fitting(128, 0); };
+    CHECK(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50) == CUDA_SUCCESS);
+    CHECK(known() == 0);
+    CHECK(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50) == CUDA_SUCCESS);
+    CHECK(known() == 7);  // some programs set it before each launch
+    CHECK(set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(known() == 7);
+    CHECK(kernel->at_door.cluster == 1);
+    CHECK(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2) == CUDA_SUCCESS);
+    CHECK(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 3) == CUDA_SUCCESS);
+    CHECK(kernel->at_door.cluster == 6);
+    CHECK(known() == 0);
 }
 
 TEST_CASE("an image, a launch and a copy, record by record", "[lane]") {

@@ -266,15 +266,19 @@ void CodeTable::give_door(LoadedKernel& kernel) const {
     form.registers = kernel.registers;
     form.static_shared = kernel.static_shared;
     form.known = kernel.form.known;
-    form.cluster = 1;
+    form.cluster = form.function ? required_cluster(driver_, kernel.function) : 1;
+}
+
+uint32_t CodeTable::required_cluster(const DriverApi& driver, CUfunction function) {
     constexpr CUfunction_attribute kSizes[] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+    uint32_t blocks = 1;
     int size = 0;
     for (const CUfunction_attribute each : kSizes)
-        if (form.function && driver_.cuFuncGetAttribute(&size, each, kernel.function) == CUDA_SUCCESS &&
-            size > 0)
-            form.cluster *= static_cast<uint32_t>(size);
+        if (driver.cuFuncGetAttribute(&size, each, function) == CUDA_SUCCESS && size > 0)
+            blocks *= static_cast<uint32_t>(size);
+    return blocks;
 }
 
 // Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.

@@ -138,6 +138,8 @@ public:
         LoadedKernel* kernels = pages_[page].load(std::memory_order_acquire);
         return kernels ? &kernels[id % kPageKernels] : nullptr;
     }
+    // CTAs of a cluster in all launches of the function, by its attributes; 1: it has none.
+    static uint32_t required_cluster(const DriverApi& driver, CUfunction function);
     // The kernel of a driver's handle, as a graph node returns it; null: not of this session.
     LoadedKernel* find(CUfunction function, CUkernel kernel) const;
 

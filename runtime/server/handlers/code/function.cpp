@@ -58,14 +58,19 @@ void drop_managed(const Image& image, std::vector<const char*>& names) {
     });
 }
 
-// Whether the request lowers the limit of a kernel that has a managed form.
-bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request) {
-    constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+// Whether launches that are held back would be others after the request: it lowers the limit of a kernel that
+// has a managed form, or it changes one with a door, which may then be launched in clusters.
+bool changes_held_back(Call& call, const protocol::FunctionAttribute& request) {
+    constexpr CUfunction_attribute kLimit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     KernelUse kernel(call.session.code(), request.function);
     int now = 0;
-    const dispatch::ManagedFunction* form = kernel ? kernel->managed.load() : nullptr;
-    return form && request.attribute == kAttribute &&
-           call.driver.cuFuncGetAttribute(&now, kAttribute, form->function) == CUDA_SUCCESS &&
+    if (!kernel || call.driver.cuFuncGetAttribute(&now, attribute, kernel->function) != CUDA_SUCCESS)
+        return false;
+    if (kernel->at_door.function && request.value != now) return true;
+    const dispatch::ManagedFunction* form = kernel->managed.load();
+    return form && attribute == kLimit &&
+           call.driver.cuFuncGetAttribute(&now, attribute, form->function) == CUDA_SUCCESS &&
            request.value < now;
 }
 
@@ -119,7 +124,8 @@ CUresult handle_function_attribute(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     // Earlier launches that are held back still use the old value, so they go to the driver first.
-    if (lowers_shared_memory(call, request)) {
+    const bool changes = changes_held_back(call, request);
+    if (changes) {
         SMT_TRY(call.session.streams().guard_all());
     }
     KernelUse kernel(call.session.code(), request.function);
@@ -127,6 +133,10 @@ CUresult handle_function_attribute(Call& call) {
     const std::lock_guard lock(call.session.code().attributes());
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     int before = 0;
+    if (changes && status == CUDA_SUCCESS && kernel->at_door.function) {
+        kernel->at_door.cluster = CodeTable::required_cluster(call.driver, kernel->function);
+        kernel->at_door.forget();
+    }
     dispatch::ManagedFunction* const form = kernel->managed.load();
     if (status != CUDA_SUCCESS || !form) return status;
     const CUfunction managed = form->function;
