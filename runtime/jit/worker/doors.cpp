@@ -6,6 +6,7 @@
 
 #include "rewriter/machine_code/patch.h"
 #include "runtime/jit/messages.h"
+#include "runtime/jit/text_doors.h"
 #include "runtime/jit/worker/ptx_compiler.h"
 
 namespace smt::runtime::jit {
@@ -26,12 +27,6 @@ std::variant<std::string, Problem> assemble_prologue(const std::string& ptx,
     return std::move(result.image);
 }
 
-// By its name. One of a program that is called so has no door, which does no harm.
-std::string_view leave_managed_forms(std::string_view name) {
-    constexpr std::string_view kWrittenInC = "smt_", kLaunch = "N3smt6LaunchE";
-    return name.starts_with(kWrittenInC) || name.ends_with(kLaunch) ? "it is a managed form" : "";
-}
-
 std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
     static machine_code::Prologues prologues(assemble_prologue);
     auto result = machine_code::patch(cubin, prologues, leave_managed_forms);
@@ -39,7 +34,8 @@ std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
     auto& patched = std::get<machine_code::Patched>(result);
     if (patched.entries.size() > kMostItems) return "";
     for (machine_code::PatchedEntry& entry : patched.entries)
-        doors.push_back({std::move(entry.name), std::move(entry.reason), entry.own_registers, entry.door_offset, entry.waits});
+        doors.push_back({std::move(entry.name), std::move(entry.reason), entry.own_registers,
+                         entry.door_offset, entry.waits});
     return std::move(patched.cubin);
 }
 

@@ -228,7 +228,7 @@ void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& ke
     auto found = image.doors.find(name);
     if (found == image.doors.end() || !found->second.reason.empty() || kernel.parameters.empty()) return;
     kernel.door = {true, found->second.offset, found->second.waits};
-    kernel.registers = found->second.registers;
+    if (found->second.registers) kernel.registers = found->second.registers;
     kernel.parameters.pop_back();
     kernel.parameter_bytes =
         kernel.parameters.empty() ? 0 : kernel.parameters.back().offset + kernel.parameters.back().bytes;
