@@ -1,4 +1,5 @@
-// The worker's opening of images: as open_image(), and kernels of cubins get the door (rewriter/machine_code).
+// The worker's opening of images: as open_image(), and kernels of cubins get the door
+// (rewriter/machine_code).
 #pragma once
 
 #include <string_view>
