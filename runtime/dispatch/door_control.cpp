@@ -32,12 +32,13 @@ DoorControl::~DoorControl() {
 }
 
 // Run numbers begin again on an idle stream only, and when no stop of earlier runs can arrive any more.
-CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle) {
+CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool* clears_stop) {
     constexpr uint64_t kHalf = DoorMemory::kFrontiers / 2;
     static_assert(kHalf > kMostDoorRuns);
     const bool fresh = !base_;
     if (fresh) SMT_TRY(memory_.take(&base_));
-    if (fresh || (idle && run_ >= kMostRuns)) {
+    *clears_stop = fresh || (idle && run_ >= kMostRuns);
+    if (*clears_stop) {
         SMT_TRY(driver_.cuStreamSynchronize(control));
         SMT_TRY(driver_.cuMemsetD8Async(base_, 0, DoorMemory::kBytes, stream));
         run_ = 0;

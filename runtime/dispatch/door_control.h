@@ -54,8 +54,9 @@ public:
     DoorControl& operator=(const DoorControl&) = delete;
 
     // Before a run is launched on `stream`: words are cleared in its order where that is due. At most
-    // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits.
-    CUresult prepare(CUstream stream, CUstream control, bool idle);
+    // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits. `clears_stop`: the stop
+    // word is among them, and no stop may be written until the GPU has cleared it.
+    CUresult prepare(CUstream stream, CUstream control, bool idle, bool* clears_stop);
     // The parameter of the next run, for units [from, to). `number`: of the run, counted from the stream's
     // begin.
     smt::DoorLaunch next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number);

@@ -61,7 +61,9 @@ bool ManagedStream::suits_door(const Work& work) const {
 
 // Its next `blocks` (0: all that are left).
 CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
-    SMT_TRY(doors_.prepare(stream_, dispatcher_.control(), in_flight_.empty()));
+    bool clears_stop = false;
+    SMT_TRY(doors_.prepare(stream_, dispatcher_.control(), in_flight_.empty(), &clears_stop));
+    if (clears_stop) SMT_TRY(get_ready());
     const uint64_t wanted = blocks ? (blocks + work.unit - 1) / work.unit * work.unit : work.left();
     work.covered = static_cast<uint32_t>(std::min(wanted, work.left()));
     const auto unit_at = [&](uint64_t block) { return static_cast<uint32_t>(block / work.unit); };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kernels with doors (rewriter/device/door.h) under the engine, on the simulated device: doors in SMT_SIM, and
-no managed forms.
+"""Kernels with doors (rewriter/device/door.h) under the engine, on the simulated device: doors in SMT_SIM,
+and no managed forms.
 
     doors.py SMT FOLDER_OF_PROGRAMS SCENARIO
 
@@ -79,6 +79,26 @@ def urgent(smt, programs):
         long.end()
         assert not [text for text in place.decisions("long") if "held" in text], place.decisions("long")
         said(place.kernels()["long", "gate"], "has a door")
+
+
+def behind_unmanaged(smt, programs):
+    """The first launch of a stream can be stopped although it is in the driver's queue behind other work, and
+    with it what sets its words to zero."""
+    with Doors(smt, programs, "priority", 2) as place:
+        urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high")
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
+        for each in (urgent, long):
+            each.launch().open().say("wait", "ended")
+        long.say("other", "switched")
+        long.say("block", "blocked")
+        long.launch()
+        place.until("the driver has the launch", lambda: place.launches("long") == 3)
+        urgent.launch().say("other", "switched")   # by then the policy has decided
+        long.say("release", "released")
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        place.open_until_stopped(long, 1)
+        urgent.end()
+        long.end()
 
 
 def turns(smt, programs):
