@@ -68,6 +68,11 @@ void take_doors(std::string code, Opened& opened) {
     opened.unpacked = std::move(code);
     opened.at = 0;
     opened.bytes = opened.unpacked.size();
+    // Of PTX the machine code beside it tells.
+    for (Door& door : opened.doors) {
+        const auto known = opened.choices.ptx.registers.find(door.kernel);
+        if (!door.registers && known != opened.choices.ptx.registers.end()) door.registers = known->second;
+    }
 }
 
 }  // namespace
