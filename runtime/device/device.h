@@ -37,6 +37,8 @@ struct Properties {
     bool keeps_clock = false;
     // Loading code blocks until all enqueued work is complete, and blocks other calls (cuda/context_wide.h).
     bool loads_wait = false;
+    // Kernels of the PTX that it executes get the door (rewriter/ptx/door.h).
+    bool puts_doors = false;
 };
 
 // A session, as its device uses it.

@@ -59,14 +59,23 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
     return problem ? problem->text : "";
 }
 
-void take_doors(std::string cubin, Opened& opened) {
-    if (cubin.empty() || cubin.size() > image::kMostBytes) {
+bool may_have_doors(const OpenOrder& asked, Code code) {
+    return asked.doors && code == (asked.target.text_only ? Code::kPtx : Code::kCubin);
+}
+
+void take_doors(std::string code, Opened& opened) {
+    if (code.empty() || code.size() > image::kMostBytes) {
         std::erase_if(opened.doors, [](const Door& door) { return door.reason.empty(); });
         return;
     }
-    opened.unpacked = std::move(cubin);
+    opened.unpacked = std::move(code);
     opened.at = 0;
     opened.bytes = opened.unpacked.size();
+    // Of PTX the machine code beside it tells.
+    for (Door& door : opened.doors) {
+        const auto known = opened.choices.ptx.registers.find(door.kernel);
+        if (!door.registers && known != opened.choices.ptx.registers.end()) door.registers = known->second;
+    }
 }
 
 }  // namespace
@@ -102,7 +111,7 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     if (asked.links) return opened;
     opened.problem = take_code(*chosen, image, opened);
     if (!opened.problem.empty()) return opened;
-    if (asked.doors && put_doors && opened.code == Code::kCubin)
+    if (put_doors && may_have_doors(asked, opened.code))
         take_doors(put_doors(code_of(opened, image), opened.doors), opened);
     const std::string_view code = code_of(opened, image);
     if (asked.prints) opened.printing = image::printing_kernels(code, asked.device);

@@ -25,7 +25,8 @@ struct OpenOrder {
     uint64_t most_ptx_bytes = 0;  // of more PTX no managed form is made
     bool prints = true;           // whether it matters which kernels print
     bool links = false;           // it is an input of the linker: checked, and its first entry named, no more
-    bool doors = false;           // kernels of a cubin get the door, as far as the caller of open_image() can
+    // Kernels of the code that the target executes get the door, as far as the caller of open_image() can.
+    bool doors = false;
 };
 
 enum class Code : uint32_t {
@@ -35,11 +36,11 @@ enum class Code : uint32_t {
     kPtx,
 };
 
-// What became of a kernel of a cubin for which doors were asked.
+// What became of a kernel for which doors were asked.
 struct Door {
     std::string kernel;      // empty: all of them
     std::string reason;      // why it has none; empty: it has, and the rest counts
-    uint32_t registers = 0;  // of a thread, without it
+    uint32_t registers = 0;  // of a thread, without it; 0: not known
     uint32_t offset = 0;     // of its DoorLaunch among the parameters (rewriter/device/door.h)
     bool waits = false;      // it may wait for other CTAs
 };
@@ -67,9 +68,9 @@ struct Opened {
     Choices choices;
 };
 
-// Puts the door into a cubin: what is loaded in its place, with what became of its kernels in `doors`. Empty:
-// no kernel of it got one, and `doors` says why.
-using PutDoors = std::string (*)(std::string_view cubin, std::vector<Door>& doors);
+// Puts the door into a cubin, or a PTX text for a target that takes text only: what is loaded in its place,
+// with what became of its kernels in `doors`. Empty: no kernel of it got one, and `doors` says why.
+using PutDoors = std::string (*)(std::string_view code, std::vector<Door>& doors);
 
 // The bytes are not trusted. Memory is taken for what is unpacked, image::kMostBytes at most for each entry.
 [[nodiscard]] Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_doors = nullptr);

@@ -47,6 +47,7 @@ public:
         properties_.keeps_sessions_apart = true;
         properties_.keeps_clock = settings_.dispatch_clock;
         properties_.loads_wait = settings_.engine.loads_wait;
+        properties_.puts_doors = settings_.doors;
         return enter_thread(nullptr, kNoLane) == CUDA_SUCCESS;
     }
 

@@ -6,6 +6,7 @@
 
 #include "rewriter/machine_code/patch.h"
 #include "runtime/jit/messages.h"
+#include "runtime/jit/text_doors.h"
 #include "runtime/jit/worker/ptx_compiler.h"
 
 namespace smt::runtime::jit {
@@ -24,12 +25,6 @@ std::variant<std::string, Problem> assemble_prologue(const std::string& ptx,
     Result result = compile_ptx(order);
     if (result.image.empty()) return Problem{result.reason};
     return std::move(result.image);
-}
-
-// By its name. One of a program that is called so has no door, which does no harm.
-std::string_view leave_managed_forms(std::string_view name) {
-    constexpr std::string_view kWrittenInC = "smt_", kLaunch = "N3smt6LaunchE";
-    return name.starts_with(kWrittenInC) || name.ends_with(kLaunch) ? "it is a managed form" : "";
 }
 
 std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {

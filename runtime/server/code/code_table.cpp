@@ -235,7 +235,7 @@ void CodeTable::find_door(const Image& image, const char* name, LoadedKernel& ke
     const protocol::ParameterInfo& last = kernel.parameters.back();
     if (last.offset != found->second.offset || last.bytes != sizeof(smt::DoorLaunch)) return;
     kernel.door = {true, found->second.offset, found->second.waits};
-    kernel.registers = found->second.registers;
+    if (found->second.registers) kernel.registers = found->second.registers;
     kernel.parameters.pop_back();
     kernel.parameter_bytes =
         kernel.parameters.empty() ? 0 : kernel.parameters.back().offset + kernel.parameters.back().bytes;

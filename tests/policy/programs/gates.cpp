@@ -9,6 +9,7 @@
 //     begun N     until N blocks have begun; answers "begun"
 //     hold        the stream waits for a value from here on; answers "held"
 //     release     writes that value; answers "released"
+//     block       a kernel is launched that waits for that value; answers "blocked"
 //     graph       the same as "hold" and "launch", as a graph; answers "launched"
 //     follow      launches go to another stream from now on, which waits by an event for what is in this one;
 //     answers
@@ -61,6 +62,21 @@ through:
 done:
     ret;
 }
+
+// Waits for the value.
+.visible .entry block(.param .u64 released)
+{
+    .reg .pred %p;
+    .reg .b32 %r;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [released];
+again:
+    nanosleep.u32 5000;
+    ld.volatile.global.u32 %r, [%rd];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra again;
+    ret;
+}
 )";
 
 void launch_captured(CUstream captures, CUstream stream) {
@@ -90,11 +106,12 @@ int main(int count, char** arguments) {
              shared = static_cast<unsigned>(std::atoi(arguments[3]));
     preload::start();
     CUmodule module = nullptr, again = nullptr;
-    CUfunction gate = nullptr;
+    CUfunction gate = nullptr, block = nullptr;
     CUdeviceptr open_there = 0;
     void* words = nullptr;  // the gates, how many blocks have begun, and how often each ran
     CHECK(cuModuleLoadData(&module, kGate));
     CHECK(cuModuleGetFunction(&gate, module, "gate"));
+    CHECK(cuModuleGetFunction(&block, module, "block"));
     CHECK(
         cuFuncSetAttribute(gate, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
     CHECK(cuMemHostAlloc(&words, 4 * (size_t{blocks} + 2), CU_MEMHOSTALLOC_DEVICEMAP));
@@ -142,6 +159,11 @@ int main(int count, char** arguments) {
             *released = 0;
             CHECK(cuStreamWaitValue32(stream, value_there, 1, CU_STREAM_WAIT_VALUE_GEQ));
             std::printf("held\n");
+        } else if (line == "block") {
+            *released = 0;
+            void* parameters[] = {&value_there};
+            CHECK(cuLaunchKernel(block, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+            std::printf("blocked\n");
         } else if (line == "release") {
             *released = 1;
             std::printf("released\n");

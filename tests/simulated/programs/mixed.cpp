@@ -1,7 +1,7 @@
-// mixed ROUNDS [PAUSE_MS]: on each of three streams, kernels that can be managed and kernels that are
-// launched as they are (an attribute sees to that; one that all others have does not) in a random row, with
-// copies and events between them. What each does depends on what all before it did; the host does the same
-// and compares. Prints how many launches went as they are.
+// mixed ROUNDS [PAUSE_MS [BLOCKS]]: on each of three streams, kernels that can be managed and kernels that
+// are launched as they are (an attribute sees to that; one that all others have does not) in a random row,
+// with copies and events between them. What each does depends on what all before it did; the host does the
+// same and compares. Prints how many launches went as they are.
 #include <time.h>
 
 #include <array>
@@ -43,24 +43,24 @@ done:
     ret;
 }
 )";
-constexpr unsigned kCount = 64 * 40, kThreads = 64, kStreams = 3;
+constexpr unsigned kThreads = 64, kStreams = 3;
 
 struct Line {  // a stream, its memory, and what should be there
     CUstream stream = nullptr;
     CUevent event = nullptr;
     CUdeviceptr memory = 0;
-    std::vector<uint32_t> expected = std::vector<uint32_t>(kCount, 1);
+    std::vector<uint32_t> expected;
 };
 
 void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool unmanaged) {
-    unsigned n = kCount;
+    unsigned n = static_cast<unsigned>(line.expected.size());
     void* parameters[] = {&line.memory, &by, &plus, &n};
     CUlaunchAttribute attribute{};
     attribute.id =
         unmanaged ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     if (!unmanaged) attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config{};
-    config.gridDimX = kCount / kThreads;
+    config.gridDimX = n / kThreads;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.blockDimX = kThreads;
     config.hStream = line.stream;
@@ -75,6 +75,7 @@ void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool unmana
 int main(int count, char** arguments) {
     REQUIRE(count >= 2);
     const long pause = count > 2 ? std::atol(arguments[2]) : 0;
+    const unsigned elements = kThreads * (count > 3 ? static_cast<unsigned>(std::atoi(arguments[3])) : 40);
     std::mt19937 random(7);
     preload::start();
     CUmodule module = nullptr;
@@ -83,10 +84,11 @@ int main(int count, char** arguments) {
     CHECK(cuModuleGetFunction(&step, module, "step"));
     std::array<Line, kStreams> lines;
     for (Line& line : lines) {
+        line.expected.assign(elements, 1);
         CHECK(cuStreamCreate(&line.stream, CU_STREAM_NON_BLOCKING));
         CHECK(cuEventCreate(&line.event, CU_EVENT_DISABLE_TIMING));
-        CHECK(cuMemAlloc(&line.memory, 4 * kCount));
-        CHECK(cuMemsetD32Async(line.memory, 1, kCount, line.stream));
+        CHECK(cuMemAlloc(&line.memory, 4 * elements));
+        CHECK(cuMemsetD32Async(line.memory, 1, elements, line.stream));
     }
     int unmanaged = 0;
     for (int round = std::atoi(arguments[1]); round > 0; --round) {
@@ -100,7 +102,7 @@ int main(int count, char** arguments) {
             Line& other = lines[random() % kStreams];
             CHECK(cuEventRecord(line.event, line.stream));
             CHECK(cuStreamWaitEvent(other.stream, line.event, 0));
-            CHECK(cuMemcpyDtoDAsync(other.memory, line.memory, 4 * kCount, other.stream));
+            CHECK(cuMemcpyDtoDAsync(other.memory, line.memory, 4 * elements, other.stream));
             CHECK(cuEventRecord(other.event, other.stream));
             CHECK(cuStreamWaitEvent(line.stream, other.event, 0));
             other.expected = std::vector<uint32_t>(line.expected);
@@ -110,8 +112,8 @@ int main(int count, char** arguments) {
         nanosleep(&rest, nullptr);
     }
     for (Line& line : lines) {
-        std::vector<uint32_t> found(kCount);
-        CHECK(cuMemcpyDtoHAsync(found.data(), line.memory, 4 * kCount, line.stream));
+        std::vector<uint32_t> found(elements);
+        CHECK(cuMemcpyDtoHAsync(found.data(), line.memory, 4 * elements, line.stream));
         CHECK(cuStreamSynchronize(line.stream));
         REQUIRE(found == line.expected);
     }

@@ -10,6 +10,7 @@ Settings read_settings() {
     settings.engine.machine.multiprocessors = static_cast<int>(number_of(Id::kSimMultiprocessors));
     settings.engine.machine.step_limit = number_of(Id::kSimStepLimit);
     settings.engine.grace = std::chrono::milliseconds(number_of(Id::kSimGrace));
+    settings.doors = flag_of(Id::kSimDoors);
     settings.dispatch_clock = flag_of(Id::kSimDispatchClock);
     settings.engine.loads_wait = flag_of(Id::kSimLoadsWait);
     settings.engine.sessions = static_cast<uint32_t>(number_of(Id::kSimTenants));

@@ -10,6 +10,7 @@ struct Settings {
     uint64_t memory_bytes = 0;
     std::string streams;          // a folder; empty: none
     bool dispatch_clock = false;  // the dispatcher goes by the device's clock
+    bool doors = false;           // kernels without a managed form get the door
 };
 
 // A value that makes no sense counts as its default.

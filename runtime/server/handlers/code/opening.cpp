@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/jit/text_doors.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -27,7 +28,7 @@ jit::OpenOrder asked_of(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
     asked.most_ptx_bytes = settings.ptx_bytes;
     asked.prints = !simulated;
-    asked.doors = settings.doors;
+    asked.doors = settings.doors && (!simulated || call.session.device().properties().puts_doors);
     return asked;
 }
 
@@ -41,7 +42,7 @@ CUresult open_as(Call& call, const jit::OpenOrder& asked, std::string_view image
                  jit::Opened* opened) {
     if (image.empty()) return CUDA_ERROR_INVALID_IMAGE;
     if (jit::is_no_image(image) || !worker_opens_images(call)) {
-        *opened = jit::open_image(asked, image);
+        *opened = jit::open_image(asked, image, asked.target.text_only ? jit::put_doors_into_text : nullptr);
     } else {
         Opener::Answer answer = call.session.server().opener().open(call.session.id(), asked, image);
         if (answer.outcome == Opener::Outcome::kNoWorker)
@@ -77,11 +78,11 @@ CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, ji
 }
 
 CUresult take_code(Call& call, jit::Opened& opened, std::vector<char>& image) {
-    if (call.session.device().properties().keeps_sessions_apart)
+    if (call.session.device().properties().keeps_sessions_apart && opened.doors.empty())
         return CUDA_SUCCESS;  // it chooses for itself
     if (opened.code == jit::Code::kNone) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     const std::string_view code = jit::code_of(opened, {image.data(), image.size()});
-    if (code.size() == image.size()) return CUDA_SUCCESS;
+    if (opened.unpacked.empty() && code.size() == image.size()) return CUDA_SUCCESS;
     std::vector<char> taken;
     taken.reserve(code.size() + 1);  // the driver reads text up to its NUL
     taken.assign(code.begin(), code.end());

@@ -1,0 +1,105 @@
+// door.h says what the words mean. The first thread decides for its CTA and the barrier tells the others. All
+// CTAs of a cluster decide alike, since they have one index and a frontier never goes back. A launch that is
+// not to be stopped costs one comparison and a branch.
+#include "rewriter/device/door_text.h"
+
+namespace smt {
+
+namespace {
+
+// In the texts, where the parameter's name belongs.
+constexpr std::string_view kPlaceholder = "PARAMETER";
+
+constexpr const char* kBegin = R"(
+{
+  .reg .pred none, refused, first, clustered, beyond, done;
+  .reg .b32 x, y, z, n, unit, stopped, run, word, limit, shift;
+  .reg .b64 stop, frontier;
+  ld.param.u64 stop, [PARAMETER];
+  setp.eq.u64 none, stop, 0;
+  @none bra KERNEL;
+  mov.u32 x, %tid.x;
+  mov.u32 y, %tid.y;
+  mov.u32 z, %tid.z;
+  or.b32 x, x, y;
+  or.b32 x, x, z;
+  setp.eq.u32 first, x, 0;
+  setp.ne.u32 refused, x, x;
+  @!first bra AGREE;
+  ld.param.u64 frontier, [PARAMETER+8];
+  ld.relaxed.gpu.global.u32 stopped, [stop];
+  ld.relaxed.gpu.global.u32 word, [frontier];
+)";
+
+constexpr const char* kClusters = R"(
+  mov.u32 n, %cluster_nctarank;
+  setp.gt.u32 clustered, n, 1;
+  @!clustered bra SINGLE;
+  mov.u32 unit, %clusterid.z;
+  mov.u32 n, %nclusterid.y;
+  mov.u32 y, %clusterid.y;
+  mad.lo.u32 unit, unit, n, y;
+  mov.u32 n, %nclusterid.x;
+  mov.u32 x, %clusterid.x;
+  mad.lo.u32 unit, unit, n, x;
+  bra DECIDE;
+)";
+
+constexpr const char* kEnd = R"(
+SINGLE:
+  mov.u32 unit, %ctaid.z;
+  mov.u32 n, %nctaid.y;
+  mov.u32 y, %ctaid.y;
+  mad.lo.u32 unit, unit, n, y;
+  mov.u32 n, %nctaid.x;
+  mov.u32 x, %ctaid.x;
+  mad.lo.u32 unit, unit, n, x;
+DECIDE:
+  ld.param.u32 n, [PARAMETER+20];
+  setp.lt.u32 refused, unit, n;
+  ld.param.u32 n, [PARAMETER+24];
+  setp.ge.or.u32 refused, unit, n, refused;
+  @refused bra AGREE;
+  and.b32 limit, word, 0x7fffffff;
+  setp.ge.u32 beyond, unit, limit;
+  ld.param.u32 shift, [PARAMETER+28];
+  shr.u32 x, unit, shift;
+  shl.b32 y, x, shift;
+  setp.eq.or.u32 done, y, unit, beyond;
+  @!done bra AGREE;
+  setp.lt.s32 done, word, 0;
+  @done bra FINAL;
+  ld.param.u32 run, [PARAMETER+16];
+  setp.ge.u32 done, stopped, run;
+  @done bra STOP;
+  add.u32 x, x, 2;
+  shl.b32 x, x, shift;
+  atom.relaxed.gpu.global.max.u32 word, [frontier], x;
+  setp.ge.s32 done, word, 0;
+  @done bra AGREE;
+FINAL:
+  @!beyond bra AGREE;
+  bra JUDGE;
+STOP:
+  @!beyond bra AGREE;
+  atom.relaxed.gpu.global.or.b32 word, [frontier], 0x80000000;
+JUDGE:
+  and.b32 limit, word, 0x7fffffff;
+  setp.ge.u32 refused, unit, limit;
+AGREE:
+  barrier.cta.red.or.aligned.pred refused, 0, refused;
+  @!refused bra KERNEL;
+  exit;
+KERNEL:
+)";
+
+}  // namespace
+
+std::string door_text(std::string_view parameter, bool clusters) {
+    std::string text = kBegin + std::string(clusters ? kClusters : "") + kEnd;
+    for (size_t at = 0; (at = text.find(kPlaceholder, at)) != text.npos; at += parameter.size())
+        text.replace(at, kPlaceholder.size(), parameter);
+    return text;
+}
+
+}  // namespace smt

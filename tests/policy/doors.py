@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Kernels with doors (rewriter/device/door.h) under the engine, on the simulated device: doors in SMT_SIM,
+and no managed forms.
+
+    doors.py SMT FOLDER_OF_PROGRAMS SCENARIO
+
+Each program checks its results, of kernels that are not idempotent: a block that runs twice or never shows.
+"""
+import re
+import subprocess
+import sys
+
+from gated import PATIENCE, WARP, Gated, Stage, part_of_sm, said
+
+
+WORK = "8", "400"
+MIXED = "20", "0", "400"
+STOPS_ONLY = 1 << 31   # runtime/dispatch/stress.h
+SEEDS = 1, 2, STOPS_ONLY + 1, STOPS_ONLY + 2
+
+
+class Doors(Stage):
+    def __init__(self, smt, programs, policy="priority", multiprocessors=8, **sim):
+        super().__init__(smt, programs, policy, multiprocessors)
+        self.simulate(doors=1, **sim)
+        self.environment["SMT_COMPILE"] = "ptx=0"
+
+    def kernels(self):
+        """What `smt log --kernels` says: {(tenant, kernel): treatment}."""
+        log = subprocess.run([self.smt, "log", "--kernels"], env=self.environment, capture_output=True,
+                             text=True, timeout=PATIENCE, check=True).stdout
+        rows = re.findall(r"^(\S+) +\d+ +\d+  (\w.*?)  +(\w+)$", log, re.M)
+        return {(tenant, kernel): treatment for tenant, treatment, kernel in rows}
+
+
+def stopped_half_way(place, tenant):
+    """By the notes of the experiment, one for each of the tenant's streams."""
+    return sum(int(found[1]) for entry in place.entries(tenant, "note")
+               if (found := re.search(r"under stress: \d+ schedules, (\d+) launches stopped half way",
+                                      entry["text"])))
+
+
+def under_stress(smt, programs):
+    """Launches are stopped and resumed at random, also such as follow one another in the driver's queue."""
+    with Doors(smt, programs) as place:
+        plain = place.run("plain", "mixed", *MIXED)
+        said(place.run("work", "work", *WORK), "")
+        for seed in SEEDS:
+            stress = "--stress", str(seed)
+            said(place.run(f"work{seed}", "work", *WORK, options=stress), "")
+            said(place.run(f"mixed{seed}", "mixed", *MIXED, options=stress), plain)
+            counts = {program: stopped_half_way(place, f"{program}{seed}") for program in ("work", "mixed")}
+            print(f"seed {seed}: stopped half way {counts}")
+            assert counts["work"] and counts["mixed"], counts
+        for tenant, kernel in (("work1", "add"), ("work1", "spin"), ("mixed1", "step"), ("plain", "step")):
+            said(place.kernels()[tenant, kernel], "has a door")
+
+
+def urgent(smt, programs):
+    """A long launch is stopped between two blocks for a more urgent tenant, and goes on behind them."""
+    with Doors(smt, programs, "priority", 2) as place:
+        # blocks that are refused need a place, too
+        urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high")
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
+        for each in (urgent, long):   # their code is loaded, and each knows the other
+            each.launch().open().say("wait", "ended")
+        long.launch().say("begun 4", "begun")
+        urgent.launch()
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        place.open_until_stopped(long, 1)
+        urgent.say("begun 2", "begun")
+        urgent.open().say("wait", "ended")
+        # it is resumed, and stopped again further on
+        long.say(f"begun {long.opened + 4}", "begun")
+        urgent.launch()
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)", 2)
+        place.open_until_stopped(long, 2)
+        urgent.end()
+        long.end()
+        assert not [text for text in place.decisions("long") if "held" in text], place.decisions("long")
+        said(place.kernels()["long", "gate"], "has a door")
+
+
+def behind_unmanaged(smt, programs):
+    """The first launch of a stream can be stopped although it is in the driver's queue behind other work, and
+    with it what sets its words to zero."""
+    with Doors(smt, programs, "priority", 2) as place:
+        urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high")
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
+        for each in (urgent, long):
+            each.launch().open().say("wait", "ended")
+        long.say("other", "switched")
+        long.say("block", "blocked")
+        long.launch()
+        place.until("the driver has the launch", lambda: place.launches("long") == 3)
+        urgent.launch().say("other", "switched")   # by then the policy has decided
+        long.say("release", "released")
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        place.open_until_stopped(long, 1)
+        urgent.end()
+        long.end()
+
+
+def turns(smt, programs):
+    """Under fair two tenants with long launches take turns, within the launches."""
+    with Doors(smt, programs, "fair", 2, dispatch_clock=1, tenants=2) as place:
+        started = [place.start(tenant, "load", "2000", "100000", "20", "3", "10000000")
+                   for tenant in ("one", "two")]
+        for process in started:
+            output, _ = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0 and len(output.splitlines()) == 3, output
+        for tenant, other in (("one", "two"), ("two", "one")):
+            stops, said_of = len(place.entries(tenant, "stopped")), place.decisions(tenant)
+            print(f"{tenant}: {stops} stops, decisions {said_of[:4]}")
+            # more stops than launches: so some of them are within one
+            assert stops > 3 and any(f"the turn of {other}" in text for text in said_of), (stops, said_of)
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+// The door's prologue, executed: which CTAs it admits, and what becomes of the frontier.
+#include "rewriter/device/door.h"
+
+#include <catch2/catch.hpp>
+
+#include "rewriter/ptx/door.h"
+#include "tests/ptx/exec/bench_device.h"
+
+using namespace smt::test;
+
+namespace {
+
+constexpr uint32_t kUnits = 64, kShift = 3;
+
+// Each thread counts itself for its CTA. Labels and registers have names that the prologue has, too.
+const char* kCount = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry count(.param .u64 counts)
+{
+    .reg .b32 x, n;
+    .reg .b64 stop, at;
+    ld.param.u64 stop, [counts];
+    mov.u32 x, %ctaid.y;
+    mov.u32 n, %nctaid.x;
+    mad.lo.u32 n, x, n, 0;
+    mov.u32 x, %ctaid.x;
+    add.u32 x, x, n;
+    mul.wide.u32 at, x, 4;
+    add.u64 stop, stop, at;
+    bra KERNEL;
+KERNEL:
+    red.global.add.u32 [stop], 1;
+    ret;
+}
+)";
+
+class DoorDevice : public BenchDevice {
+public:
+    DoorDevice() {
+        auto made = smt::ptx::put_doors(kCount);
+        const bool loaded = load(std::get<smt::ptx::WithDoors>(made).text);
+        INFO(error);
+        REQUIRE(loaded);
+        counts_ = copy_in(std::vector<uint32_t>(kUnits, 0));
+    }
+    // Of 8 x 8 CTAs in order, one after the other: which ran.
+    std::vector<uint32_t> run(const smt::DoorLaunch& door, uint32_t threads = 48) {
+        std::memset(reinterpret_cast<void*>(counts_), 0, kUnits * sizeof(uint32_t));
+        const bool ran = launch("count", {8, 8}, {threads / 2, 2}, 0, counts_, door);
+        INFO(error);
+        REQUIRE(ran);
+        std::vector<uint32_t> units;
+        const auto counts = copy_out<uint32_t>(counts_, kUnits);
+        for (uint32_t i = 0; i < kUnits; ++i) {
+            CHECK((counts[i] == 0 || counts[i] == threads));
+            if (counts[i]) units.push_back(i);
+        }
+        return units;
+    }
+    uint64_t word(uint32_t value) { return copy_in(std::vector<uint32_t>{value}); }
+    uint32_t at(uint64_t word) { return copy_out<uint32_t>(word, 1)[0]; }
+
+private:
+    uint64_t counts_ = 0;
+};
+
+std::vector<uint32_t> units(uint32_t from, uint32_t to) {
+    std::vector<uint32_t> all;
+    for (uint32_t i = from; i < to; ++i) all.push_back(i);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("without orders the door admits all") {
+    DoorDevice device;
+    CHECK(device.run({}) == units(0, kUnits));
+}
+
+TEST_CASE("a run that is not stopped admits all of its units, and moves the frontier by steps") {
+    DoorDevice device;
+    const uint64_t stopped = device.word(6), frontier = device.word(0);
+    CHECK(device.run({stopped, frontier, 7, 0, kUnits, kShift}) == units(0, kUnits));
+    CHECK(device.at(frontier) == kUnits + 8);  // the last step's first unit: two steps on
+    const uint64_t other = device.word(0);
+    CHECK(device.run({stopped, other, 7, 10, 30, kShift}) == units(10, 30));
+    CHECK(device.at(other) == 24 + 16);
+    CHECK(device.at(stopped) == 6);
+}
+
+TEST_CASE("a run that is stopped admits the units below its frontier, which is final then") {
+    DoorDevice device;
+    const uint64_t stopped = device.word(7);
+    const uint64_t fresh = device.word(0), moved = device.word(24);
+    CHECK(device.run({stopped, fresh, 7, 0, kUnits, kShift}).empty());
+    CHECK(device.at(fresh) == smt::kFinalFrontier);
+    CHECK(device.run({stopped, moved, 7, 0, kUnits, kShift}) == units(0, 24));
+    CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
+    // Once more: final.
+    CHECK(device.run({device.word(0), moved, 7, 0, kUnits, kShift}) == units(0, 24));
+    CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
+    // The rest, as a run with a later number.
+    const uint64_t rest = device.word(0);
+    CHECK(device.run({stopped, rest, 8, 24, kUnits, kShift}) == units(24, kUnits));
+}
+
+TEST_CASE("all threads of a CTA are admitted or refused, whatever its width") {
+    DoorDevice device;
+    for (const uint32_t threads : {2u, 32u, 66u, 256u}) {
+        CHECK(device.run({device.word(1), device.word(5), 1, 0, kUnits, kShift}, threads) == units(0, 5));
+    }
+}
