@@ -54,7 +54,7 @@ class Test:
     def row(architecture, **others):
         """Of kernels.cu. sm_80 has an attribute for one of its kernels of which it is not known what it
         says."""
-        left = {"attribute 0x40 is unknown": 1} if architecture == 80 else {}
+        left = {"its parameters do not fill its constant bank": 1} if architecture == 80 else {}
         return {"architecture": architecture, "cubins": 1, "patched_cubins": 1, "kernels": COUNT,
                 "patched": COUNT - len(left),
                 "kernels_left_alone": left, "cubins_left_alone": {}, **others}
@@ -68,7 +68,7 @@ class Test:
         self.expect("text", text[1].split(";")[0],
                     f"sm_80: {COUNT - 1} of {COUNT} kernels get a door, in 1 of 2 cubins")
         self.expect("reasons", text[2:4],
-                    ["  left alone, 1 kernel: attribute 0x40 is unknown", f"  left alone, 1 cubin: {EMPTY}"])
+                    ["  left alone, 1 kernel: its parameters do not fill its constant bank", f"  left alone, 1 cubin: {EMPTY}"])
         self.expect("a fatbin", self.rows(self.build("f.fatbin", *BOTH, "-fatbin")),
                     [self.row(80), self.row(90)])
         self.expect("a compressed fatbin",
