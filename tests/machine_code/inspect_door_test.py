@@ -68,7 +68,8 @@ class Test:
         self.expect("text", text[1].split(";")[0],
                     f"sm_80: {COUNT - 1} of {COUNT} kernels get a door, in 1 of 2 cubins")
         self.expect("reasons", text[2:4],
-                    ["  left alone, 1 kernel: its parameters do not fill its constant bank", f"  left alone, 1 cubin: {EMPTY}"])
+                    ["  left alone, 1 kernel: its parameters do not fill its constant bank",
+                     f"  left alone, 1 cubin: {EMPTY}"])
         self.expect("a fatbin", self.rows(self.build("f.fatbin", *BOTH, "-fatbin")),
                     [self.row(80), self.row(90)])
         self.expect("a compressed fatbin",
