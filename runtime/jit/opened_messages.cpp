@@ -1,4 +1,6 @@
 // The messages about an image that is opened (messages.h).
+#include <algorithm>
+
 #include "runtime/jit/messages.h"
 #include "runtime/jit/packer.h"
 
@@ -77,7 +79,9 @@ ManagedPlan read_plan(Reader& reader) {
 bool is_within(const Opened& opened, uint64_t image_bytes, bool is_unpacked) {
     const uint64_t all = is_unpacked ? image::kMostBytes : image_bytes;
     if (opened.at > all || opened.bytes > all - opened.at || (is_unpacked && opened.at != 0)) return false;
-    if (!opened.doors.empty() && (opened.code != Code::kCubin || !is_unpacked)) return false;
+    const bool doors = std::any_of(opened.doors.begin(), opened.doors.end(),
+                                   [](const Door& door) { return door.reason.empty(); });
+    if (doors && (opened.code != Code::kCubin || !is_unpacked)) return false;
     return opened.managed.fits(opened.code == Code::kCubin ? opened.bytes : 0);
 }
 

@@ -231,6 +231,11 @@ TEST_CASE("doors survive their way, and what is no door does not") {
     CHECK(refuses([](Opened& opened) { opened.doors[0].offset = 20; }));
     CHECK(refuses([](Opened& opened) { opened.unpacked.clear(); }));  // the program's own cubin has none
     CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));
+    CHECK_FALSE(refuses([](Opened& opened) {  // none of its kernels has a door
+        opened.unpacked.clear();
+        opened.doors = {{"", "its layout is that of ABI version 6", 0, 0, false}};
+    }));
+    CHECK_FALSE(refuses([](Opened& opened) { opened.doors[0].offset = 32720; }));
     CHECK(refuses([](Opened& opened) { opened.doors.resize(kMostItems + 1); }));
     // A count that the message does not bear out.
     const size_t count_at = bytes.find(std::string("\3\0\0\0\0\0\0\0", 8));
