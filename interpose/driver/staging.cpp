@@ -79,9 +79,20 @@ CUresult settle(uint32_t word, uint64_t value) {
     return status == CUDA_SUCCESS || status == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_NOT_READY : status;
 }
 
+// The word has its value, or the session is over and the copy was not made.
+CUresult confirm(uint32_t word) {
+    if (completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord) return CUDA_SUCCESS;
+    for (int i = 0; i < kLastNaps && server_lives() && sticky_error() == CUDA_SUCCESS; ++i) {
+        timespec nap{0, kNapNanoseconds};
+        nanosleep(&nap, nullptr);
+    }
+    return sticky_error() != CUDA_SUCCESS ? sticky_error() : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult await(uint32_t word, uint64_t value) {
-    if (spin_word(word, value) || nap_until(word, value, kNaps)) return CUDA_SUCCESS;
-    return settle(word, value);
+    if (spin_word(word, value) || nap_until(word, value, kNaps)) return confirm(word);
+    const CUresult status = settle(word, value);
+    return status == CUDA_SUCCESS ? confirm(word) : status;
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ struct SessionHeader {
 };
 static_assert(sizeof(SessionHeader) <= (64u << 10));
 
+// What the server writes to all of its words when a session ends, so that streams which wait for one go on.
+// Streams compare the signed difference, so it is not the maximum of the type. No use of a word reaches it.
+inline constexpr uint64_t kReleasedWord = 1ull << 62;
 inline constexpr uint64_t kWordsOffset = 64ull << 10;
 inline constexpr uint64_t kWordsBytes = (kEventWords + kServerWords) * sizeof(uint64_t);
 inline constexpr uint64_t kArenaHeapOffset = 2ull << 20;

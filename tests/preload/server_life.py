@@ -277,6 +277,19 @@ def stopped_server(place):
     stopping.communicate(timeout=PATIENCE)
 
 
+def copied_after_stop(place):
+    """A copy from a server that was stopped is an error, and no copy of nothing."""
+    for stops, expected in ((False, f"{OK}, the same bytes\n"), (True, f"{UNAVAILABLE}, other bytes\n")):
+        program = place.start("copies_on")
+        assert program.stdout.readline() == "ready\n"
+        if stops:
+            smt(place.program, "server", "stop")
+        program.stdin.write("go\n")
+        program.stdin.flush()
+        output = finish(program)[0]
+        assert output == expected, output
+
+
 def lost_context(place):
     """A server that left because a fault had ended its context counts as one that crashed, and its programs
     say one line."""
@@ -352,7 +365,7 @@ def preferences(place):
 
 
 SCENARIOS = [no_threads, no_memory, quota_of_lanes, silent_connections, inherited, other_settings,
-             relative_folder, crashed_server, stopped_server,
+             relative_folder, crashed_server, stopped_server, copied_after_stop,
              lost_context, closed_descriptors, names, flood, preferences]
 
 if __name__ == "__main__":

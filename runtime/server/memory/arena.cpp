@@ -305,7 +305,7 @@ void Arena::release_words() {
         std::lock_guard lock(mutex_);
         end = next_word_;
     }
-    for (uint32_t i = protocol::kEventWords; i < end; ++i) word(i).store(kReleased);
+    for (uint32_t i = protocol::kEventWords; i < end; ++i) word(i).store(protocol::kReleasedWord);
 }
 
 }  // namespace smt::runtime::server

@@ -79,9 +79,7 @@ public:
     };
     Word take_word();
     void give_word(const Word& word);
-    // After the client is gone: releases every stream that waits for one of the server's words. Streams
-    // compare the signed difference, so kReleased is not the maximum of the type.
-    static constexpr uint64_t kReleased = 1ull << 62;
+    // At the end of the session: releases every stream that waits for one of the server's words.
     void release_words();
 
 private:
