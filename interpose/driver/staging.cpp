@@ -102,10 +102,8 @@ CUresult acquire_slot(StagingSlot& slot, uint32_t stream) {
     Lane* lane = this_lane(status);
     if (!lane) return status;
     LaneStaging& staging = lane->staging;
-    if (!staging.slots) {
-        status = open_staging(staging);
-        if (status != CUDA_SUCCESS) return status;
-    }
+    if (!staging.slots) status = open_staging(staging);
+    if (!staging.slots) return status;
     uint32_t index = staging.next;
     uint32_t word = staging.first_word + index;
     status = await(word, staging.values[index]);

@@ -331,7 +331,8 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Nu
         prune();
         if (state_ == State::kPassThrough && !tenant_->preemptible.load()) return CUDA_SUCCESS;
         if (state_ == State::kPassThrough && (asked || under_way())) {
-            if ((*number = tenant_->window.take_now(id_, key, schedule::Clock::now()))) return CUDA_SUCCESS;
+            *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
+            if (*number) return CUDA_SUCCESS;
             lock.unlock();
             *number = take_number(key);
             lock.lock();

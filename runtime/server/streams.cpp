@@ -153,7 +153,8 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     *managed = stream.managed.load(std::memory_order_acquire);
     if (*managed) return CUDA_SUCCESS;
     std::lock_guard lock(mutex_);
-    if ((*managed = stream.managed.load())) return CUDA_SUCCESS;
+    *managed = stream.managed.load();
+    if (*managed) return CUDA_SUCCESS;
     auto made = std::make_unique<dispatch::ManagedStream>(*dispatcher_, tenant_, stream.handle);
     CUresult status = made->open();
     if (status == CUDA_SUCCESS) stream.managed.store(*managed = made.release(), std::memory_order_release);

@@ -123,7 +123,8 @@ DRIVER_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject hand
     UserReferences& held = reinterpret_cast<Graph*>(graph)->objects;
     auto found = held.find(handle);
     if (found == held.end() || found->second < count) return CUDA_ERROR_INVALID_VALUE;
-    if ((found->second -= count) == 0) held.erase(found);
+    found->second -= count;
+    if (found->second == 0) held.erase(found);
     lock.unlock();
     return let_go(handle, count);
 }

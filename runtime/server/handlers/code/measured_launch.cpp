@@ -48,7 +48,7 @@ Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel,
         return fits;
     };
     about.resources.most_ctas_per_sm = fitting(about.managed ? form->function : kernel.function);
-    about.ctas_per_sm = fitting(managed ? form->function : kernel.function);
+    about.ctas_per_sm = fitting(form && managed ? form->function : kernel.function);
     about.input_bytes = reachable_bytes(call, kernel, parameters);
     return about;
 }
