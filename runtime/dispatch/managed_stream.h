@@ -12,9 +12,10 @@
 //
 // What cannot look at a control block (copies, events, other kernels) must not overtake a launch that may be
 // stopped. So guard() is called before such an operation is enqueued. If the tenant is preemptible
-// (Tenant::preemptible), guard() waits until the launches are over. Otherwise it lets the operation go ahead,
-// and records that what is in flight cannot be stopped any more. Nothing ever waits on the GPU: a waiting
-// stream would hold up other streams.
+// (Tenant::preemptible), guard() waits until the launches are over, or, if they have doors, until they are
+// expected to be over soon. Otherwise it lets the operation go ahead. What is in flight then cannot be
+// stopped any more, and a stop ends after it. Nothing ever waits on the GPU: a waiting stream would hold up
+// other streams.
 //
 // Before an unmanaged launch enter() is called instead. If the tenant is preemptible it, too, waits while the
 // stream is stopped or the tenant's window is full. It waits in the program's thread, so order and errors are
@@ -202,6 +203,7 @@ private:
     }
     bool under_way() const { return !in_flight_.empty() || !unmanaged_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
+    bool await_soon(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number);
     CUresult send(uint32_t workers);  // further workers, to the quota-mode launch
     CUresult await_change(Lock& lock);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/device/cores.h"
 #include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
@@ -26,6 +27,9 @@ constexpr size_t kMostUnfinished = 512;  // launches of a preemptible stream
 constexpr auto kLooksFor = 5ms;
 constexpr auto kLookAtQueue = 50us;  // while the queue is full
 constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window is full
+// Launches with doors that are expected to be over so soon need not be stoppable any more. The GPU has the
+// next operation before that.
+constexpr auto kSoon = 50us;
 
 }  // namespace
 
@@ -229,9 +233,9 @@ void ManagedStream::abandon() {
     if (stops) dispatcher_.look_again();  // to see the end of the stop
 }
 
-// Waits until no managed launch is unfinished; or, if they are not preemptible, until the driver has them all
-// and they are recorded as not preemptible. Launches that other threads make meanwhile are in no order with
-// the caller's next operation, and are not waited for: they may go on indefinitely.
+// Waits until no managed launch is unfinished; or, if they are not preemptible or soon over, until the driver
+// has them all and they are recorded as not preemptible. Launches that other threads make meanwhile are in no
+// order with the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
@@ -244,15 +248,35 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!waiting_.empty() && waiting_.front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (tenant_->preemptible.load()) {
-            status = wait_in_flight(lock, last);
-        } else {
+        } else if (in_flight_with_door() && (!tenant_->preemptible.load() || await_soon(lock))) {
+            doors_.end_segment();
+            break;
+        } else if (!tenant_->preemptible.load()) {
             unguarded_ = in_flight_.back().number;
             break;
+        } else {
+            status = wait_in_flight(lock, last);
         }
     }
     if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
     return gone_ ? kClientGone : status;
+}
+
+// Polls until launches with doors are expected to be over soon. They may be stopped meanwhile. False: they
+// are not what they were, or not known well: they should be over by now.
+bool ManagedStream::await_soon(Lock& lock) {
+    const ClockHandoff others(dispatcher_.device());
+    while (state_ == State::kPassThrough && waiting_.empty() && in_flight_with_door() && !gone_) {
+        const std::optional<schedule::TimePoint> end = launch_ahead_.end(in_flight_);
+        const schedule::TimePoint now = dispatcher_.now();
+        if (!end || now > *end + kSoon) return false;
+        if (now >= *end - kSoon) return true;
+        lock.unlock();
+        device::nap();
+        lock.lock();
+        prune();
+    }
+    return false;
 }
 
 // The driver has the stream's launches, and they may be stopped meanwhile.
