@@ -73,6 +73,8 @@ public:
     protocol::Reader& reply() { return reply_; }
 
 private:
+    void send(uint16_t flags, uint32_t reply_seq);
+
     Lane* lane_ = nullptr;
     CUresult status_ = CUDA_SUCCESS;
     uint16_t op_;

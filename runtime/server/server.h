@@ -20,6 +20,7 @@
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
+#include "runtime/server/call_trace.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
@@ -45,7 +46,8 @@ public:
     jit::Service& compiler() { return compiler_; }
     jit::Opener& opener() { return opener_; }
     profiles::ProfileCache& profiles() { return profiles_; }
-    Measuring* measuring() { return measuring_.get(); }  // null: no measurement
+    Measuring* measuring() { return measuring_.get(); }                // null: no measurement
+    const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
@@ -91,6 +93,7 @@ private:
     DevicePrintf& device_printf_;
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
+    const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};

@@ -97,6 +97,7 @@ public:
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
+    int32_t pid() const { return pid_; }
     void count_launch();                               // for `smt status`
     void note(const std::string& line);                // to the journal and the log
     void count_unsupported(const char* function);      // counts one call, for `smt log`

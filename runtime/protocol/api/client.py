@@ -13,6 +13,7 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 #include "interpose/driver/order.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
+#include "interpose/transport/call_timer.h"
 #include "interpose/transport/connect.h"
 #include "opcodes.gen.h"
 
@@ -59,7 +60,10 @@ def stub(entry, symbol, index):
         answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
     if entry.treatment == "remote":
         answer = f"unless_refused({answer}, {index})"
-    lines += [f"    return {answer};", "}"]
+    # The timer stands apart, so that a call that is not timed ends in a jump.
+    lines += ["    if (times_calls.load(std::memory_order_relaxed)) [[unlikely]] {",
+              f"        const CallTimer timer({index + 1});", f"        return {answer};", "    }",
+              f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
 
 
