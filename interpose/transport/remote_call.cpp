@@ -1,6 +1,7 @@
 #include "interpose/transport/remote_call.h"
 
 #include "interpose/process/state.h"
+#include "interpose/transport/answers.h"
 #include "interpose/transport/call_timer.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/waiting.h"
@@ -107,6 +108,20 @@ CUresult RemoteCall::wait() {
     status_ = static_cast<CUresult>(header.reply_status);
     if (status_ != CUDA_SUCCESS) [[unlikely]]
         tell_fault();
+    return status_;
+}
+
+// The payload is in the ring, and stays there until this thread writes its next record.
+CUresult RemoteCall::recall_or_wait() {
+    if (!lane_ || !writer_.good()) return wait();
+    const char* payload = lane_->ring + lane_->tail % protocol::kRingBytes + sizeof(RecordHeader);
+    const Question question{op_, static_cast<uint32_t>(writer_.used()), payload, answers_epoch()};
+    uint32_t bytes = 0;
+    if (recall_answer(question, lane_->reply, &bytes)) {
+        reply_ = protocol::Reader(lane_->reply, bytes);
+        return status_;
+    }
+    if (wait() == CUDA_SUCCESS) remember_answer(question, lane_->reply, static_cast<uint32_t>(reply_.left()));
     return status_;
 }
 

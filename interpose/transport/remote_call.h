@@ -56,6 +56,8 @@ public:
     // wait() spins shortly, then sleeps; it returns the sticky error if the server goes away.
     CUresult post();
     CUresult wait();
+    // The same for a call whose answers are remembered (answers.h): one that is known is not asked for again.
+    CUresult recall_or_wait();
 
     template <typename T>
     void out(T* value) {
