@@ -107,7 +107,7 @@ class Entry:
         if not self.has_signature and self.treatment != "unsupported":
             raise TableError(f"only unsupported entry points may lack a signature: '{line}'")
         if match["answers"] and self.treatment != "remote":
-            raise TableError(f"the server's answer is remembered, or forgotten, of a remote call only: '{line}'")
+            raise TableError(f"only a remote call is recalled, or forgets answers: '{line}'")
         if self.travels:
             for p in self.parameters:
                 if p.by_value and p.direction != "addr" and "*" in p.type:
