@@ -15,11 +15,13 @@
 namespace smt::runtime::server {
 
 using protocol::CallTimes;
+using protocol::LaneTimes;
 using protocol::RecordStamp;
 using protocol::ticks;
 
 namespace {
 
+constexpr uint64_t kSecond = 1'000'000'000;
 static_assert(std::size(kCoverage) < protocol::kTimedCalls);
 
 // A tenant's name is whatever bytes the program chose.
@@ -36,12 +38,13 @@ uint64_t since(uint64_t begun, uint64_t now) { return now > begun ? now - begun 
 }  // namespace
 
 std::unique_ptr<CallTrace> CallTrace::wanted() {
-    const char* path = settings::c_text_of(settings::Id::kCalls);
-    return path ? std::make_unique<CallTrace>(path) : nullptr;
+    const std::string path(settings::text_of(settings::Id::kCalls));
+    if (path.empty()) return nullptr;
+    return std::make_unique<CallTrace>(path, settings::number_of(settings::Id::kCallsAfter) * kSecond);
 }
 
-CallTrace::CallTrace(std::string path)
-    : path_(std::move(path)), ticks_(ticks()), nanoseconds_(journal::now_ns()) {}
+CallTrace::CallTrace(std::string path, uint64_t after)
+    : path_(std::move(path)), after_(after), ticks_(ticks()), nanoseconds_(journal::now_ns()) {}
 
 double CallTrace::nanoseconds_per_tick() const {
     return static_cast<double>(journal::now_ns() - nanoseconds_) /
@@ -62,9 +65,30 @@ LaneTrace::LaneTrace(const CallTrace& trace, const protocol::LaneTimes* client)
 void LaneTrace::begin() {
     device::call_clock = &clock_;
     begun_ = ticks();
+    if (trace_.after()) ignored_until_ = journal::now_ns() + trace_.after();
+}
+
+void LaneTrace::count_from_now() {
+    ignored_until_ = 0;
+    served_.assign(served_.size(), {});
+    clock_ = {};
+    polling_ = asleep_ = sleeps_ = busy_ = 0;
+    before_ = std::make_unique<LaneTimes>(client_ ? *client_ : LaneTimes{});
+    begun_ = ticks();
+}
+
+CallTimes LaneTrace::client_times(uint32_t call) const {
+    CallTimes times = client_ ? client_->calls[call] : CallTimes{};
+    if (!before_) return times;
+    const CallTimes& before = before_->calls[call];
+    for (uint64_t CallTimes::* each :
+         {&CallTimes::calls, &CallTimes::total, &CallTimes::reply, &CallTimes::word, &CallTimes::room})
+        times.*each = since(before.*each, times.*each);
+    return times;
 }
 
 void LaneTrace::taken(const RecordStamp& stamp, bool awaited) {
+    if (ignored_until_ && journal::now_ns() >= ignored_until_) count_from_now();
     stamp_ = stamp;
     if (stamp_.call >= protocol::kTimedCalls) stamp_.call = 0;
     awaited_ = awaited;
@@ -95,6 +119,7 @@ void LaneTrace::done() {
 
 void LaneTrace::end(const About& about) {
     device::call_clock = nullptr;
+    if (ignored_until_) return;
     trace_.write(line(about, ticks(), trace_.nanoseconds_per_tick()));
 }
 
@@ -105,7 +130,7 @@ std::string LaneTrace::line(const About& about, uint64_t now, double nanoseconds
     uint64_t records = 0;
     std::string calls, driver;
     for (uint32_t i = 0; i <= std::size(kCoverage); ++i) {
-        const CallTimes client = client_ ? client_->calls[i] : CallTimes{};
+        const CallTimes client = client_times(i);
         const Served& served = served_[i];
         if (client.calls == 0 && served.records == 0) continue;
         records += served.records;
@@ -123,7 +148,8 @@ std::string LaneTrace::line(const About& about, uint64_t now, double nanoseconds
         driver += fmt::format(R"({}{{"name":"{}","calls":{},"total":{}}})", driver.empty() ? "" : ",",
                               kDriverApiNames[i].symbol, each.calls, ns(each.ticks));
     }
-    const uint64_t client = client_ ? since(client_->first, client_->last) : 0;
+    const uint64_t first = client_ ? before_ ? std::max(client_->first, begun_) : client_->first : 0;
+    const uint64_t client = client_ ? since(first, client_->last) : 0;
     return fmt::format(
         R"({{"pid":{},"tenant":{},"lane":{},"wall":{},"client":{},"records":{},"polling":{},"asleep":{},)"
         R"("sleeps":{},"busy":{},"calls":[{}],"driver":[{}]}})"

@@ -34,14 +34,18 @@ namespace smt::runtime::server {
 // The server's: the file, and the rate of the time stamp counter. Any thread.
 class CallTrace {
 public:
-    static std::unique_ptr<CallTrace> wanted();  // by SMT_CALLS; null: it is unset
-    explicit CallTrace(std::string path);
+    static std::unique_ptr<CallTrace> wanted();  // by SMT_CALLS; null: it has no file
+    // `after`: nanoseconds of each lane that do not count; a lane that is shorter gets no line.
+    explicit CallTrace(std::string path, uint64_t after = 0);
+
+    uint64_t after() const { return after_; }
 
     double nanoseconds_per_tick() const;        // measured since the constructor
     void write(const std::string& line) const;  // appends it at once
 
 private:
     const std::string path_;
+    const uint64_t after_;
     const uint64_t ticks_;
     const uint64_t nanoseconds_;
 };
@@ -66,6 +70,9 @@ public:
     std::string line(const About& about, uint64_t now, double nanoseconds_per_tick) const;
 
 private:
+    void count_from_now();
+    protocol::CallTimes client_times(uint32_t call) const;
+
     struct Served {
         uint64_t records = 0, awaited = 0, ring = 0, thread = 0, driver = 0, waits = 0, most = 0,
                  answered = 0;
@@ -74,7 +81,9 @@ private:
     const CallTrace& trace_;
     const protocol::LaneTimes* const client_;
     device::CallClock clock_;
-    std::vector<Served> served_;  // by RecordStamp::call
+    std::vector<Served> served_;                   // by RecordStamp::call
+    uint64_t ignored_until_ = 0;                   // of journal::now_ns(); 0: everything counts from now on
+    std::unique_ptr<protocol::LaneTimes> before_;  // the client's, when it began to count; null: at once
     protocol::RecordStamp stamp_{};
     bool awaited_ = false, under_way_ = false;
     uint64_t begun_ = 0, taken_ = 0, driver_ = 0, waits_ = 0;

@@ -297,6 +297,9 @@ def calls_misuse(smt, programs):
     with Place(smt, programs) as place:
         assert "which program?" in bench_calls(place, code=2)
         assert "which program?" in bench_calls(place, "--json", "/dev/null", "--", code=2)
+        assert "--after wants a number" in bench_calls(place, "--after", "soon", "--", "true", code=2)
+        text = bench_calls(place, "--after", "80000", "--", place.programs / "sim_calls", 1, code=1)
+        assert "no CUDA call by way of smt after the first 80000 s" in text, text
         assert "unknown option '--jsn'" in bench_calls(place, "--jsn", "--", "true", code=2)
         assert "which measurement?" in subprocess.run([smt, "bench"], capture_output=True, text=True).stderr
         text = bench_calls(place, "--", "/nowhere/program", code=1)

@@ -97,6 +97,29 @@ TEST_CASE("the phases of an awaited record add up to its answer", "[call_trace]"
     CHECK(call["waits"] > 0);
 }
 
+TEST_CASE("what a lane does before the time that is ignored is over does not count", "[call_trace]") {
+    auto client = std::make_unique<protocol::LaneTimes>();
+    client->calls[kCall] = {3, 900, 200, 30, 4};
+    const auto lane = [&](uint64_t after) {
+        const CallTrace file("/nowhere/calls", after);
+        LaneTrace trace(file, client.get());
+        trace.begin();
+        serve(trace, {protocol::ticks(), kCall, 0}, true);
+        client->calls[kCall].calls += 2;
+        client->calls[kCall].total += 50;
+        serve(trace, {protocol::ticks(), kCall, 0}, true);
+        device::call_clock = nullptr;
+        return written(trace);
+    };
+    const json over = lane(1);  // at the first record
+    CHECK(over["calls"][0]["calls"] == 2);
+    CHECK(over["calls"][0]["total"] == 50);
+    CHECK(over["calls"][0]["reply"] == 0);
+    CHECK(over["calls"][0]["records"] == 2);
+    CHECK(over["driver"][0]["calls"] == 4);
+    CHECK(lane(0)["calls"][0]["calls"] == 7);
+}
+
 TEST_CASE("a tenant's name does not break the line", "[call_trace]") {
     const CallTrace file("/nowhere/calls");
     const LaneTrace trace(file, nullptr);

@@ -32,7 +32,8 @@ int run_bench(const Arguments& arguments) {
 
 const Command bench_command = {
     "bench",
-    "smt bench calls [--native] [--all] [--json FILE] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
+    "smt bench calls [--native] [--all] [--after SECONDS] [--json FILE] [--device gpu|sim] -- PROGRAM "
+    "[ARGUMENT]...\n"
     "       smt bench remoting [ARGUMENT]...",
     "measures where the time of a program's CUDA calls goes; what remoting costs against the bare driver",
     run_bench};

@@ -49,6 +49,14 @@ void run_native(const Arguments& command) {
         throw Failure("the program failed without smt, as --native wants it first");
 }
 
+uint64_t parse_seconds(const std::string& text) {
+    uint64_t seconds = 0;
+    const settings::Takes& takes = settings::setting(settings::Id::kCallsAfter).takes;
+    if (!settings::read_number(text, takes.least, takes.most, &seconds))
+        throw Misuse("--after wants a number of seconds");
+    return seconds;
+}
+
 std::string read_whole(const std::string& path) {
     std::ifstream file(path);
     std::stringstream text;
@@ -64,11 +72,12 @@ void write_whole(const std::string& path, const std::string& text) {
 }  // namespace
 
 int bench_calls(const Arguments& arguments) {
-    const Options options =
-        parse_options(arguments, {"--native", "--all"}, {"--device", "--json"}, Operands::kCommandLine);
+    const Options options = parse_options(arguments, {"--native", "--all"}, {"--device", "--json", "--after"},
+                                          Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     const std::string* json = options.value("--json");
     if (json) write_whole(*json, "");  // rather now than after the program
+    const uint64_t after = options.has("--after") ? parse_seconds(*options.value("--after")) : 0;
     const std::string policy(settings::text_of(settings::Id::kPolicy));
     CallsWall wall;
     if (options.has("--native")) wall.native = seconds_of([&] { run_native(options.operands); });
@@ -79,12 +88,15 @@ int bench_calls(const Arguments& arguments) {
                   policy.empty() ? settings::setting(settings::Id::kPolicy).initial.text : policy);
     const std::string file = server.file("calls");
     settings::set(settings::Id::kCalls, file);
+    settings::set(settings::Id::kCallsAfter, std::to_string(after));
     MeasuringServer::Program program{options.operands};
     if (const std::string* device = options.value("--device")) program.device = *device;
     program.shows = true;
     wall.under_smt = seconds_of([&] { server.run({program}, "", [] {}); });
     const CallsReport report = read_calls(read_whole(file));
-    if (report.lanes.empty()) throw Failure("the program made no CUDA call by way of smt");
+    if (report.lanes.empty())
+        throw Failure("the program made no CUDA call by way of smt" +
+                      (after ? fmt::format(" after the first {} s of a thread", after) : ""));
     if (json) write_whole(*json, calls_json(report, wall));
     fmt::print("\n{}", calls_text(report, wall, options.has("--all") ? 0 : kRows));
     return 0;
