@@ -50,7 +50,6 @@ public:
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
-    void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
 
@@ -102,10 +101,10 @@ private:
     std::string fault_;       // description of the fault; set before fatal_
     std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};
-    std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> served_{0};
 
     mutable std::mutex mutex_;
+    uint64_t launches_ = 0;  // of sessions that are not in the list any more
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
 

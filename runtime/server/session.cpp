@@ -88,11 +88,6 @@ Session::~Session() = default;
 DevicePrintf& Session::device_printf() { return server_.device_printf(); }
 journal::Writer& Session::journal() { return server_.journal(); }
 
-void Session::count_launch() {
-    launches_.fetch_add(1, std::memory_order_relaxed);
-    server_.count_launch();
-}
-
 protocol::TenantStatus Session::status() const {
     protocol::TenantStatus status;
     status.session = id_;
