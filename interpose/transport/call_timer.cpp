@@ -18,14 +18,14 @@ struct UnderWay {
     uint64_t begun;
     CallTimes times;
 };
-constinit thread_local UnderWay under_way{};
+constinit thread_local UnderWay this_call{};
 
 }  // namespace
 
-uint32_t call_under_way() { return under_way.call; }
+uint32_t call_under_way() { return this_call.call; }
 
-CallTimer::CallTimer(uint32_t call) : outermost_(under_way.call == 0 && call < protocol::kTimedCalls) {
-    if (outermost_) under_way = {call, false, ticks(), {}};
+CallTimer::CallTimer(uint32_t call) : outermost_(this_call.call == 0 && call < protocol::kTimedCalls) {
+    if (outermost_) this_call = {call, false, ticks(), {}};
 }
 
 CallTimer::~CallTimer() {
@@ -33,28 +33,28 @@ CallTimer::~CallTimer() {
     const uint64_t now = ticks();
     if (thread_lane && thread_lane->times) {
         LaneTimes& all = *thread_lane->times;
-        if (all.first == 0) all.first = under_way.begun;
+        if (all.first == 0) all.first = this_call.begun;
         all.last = now;
-        CallTimes& sum = all.calls[under_way.call];
+        CallTimes& sum = all.calls[this_call.call];
         ++sum.calls;
-        sum.total += now - under_way.begun;
-        sum.reply += under_way.times.reply;
-        sum.word += under_way.times.word;
-        sum.room += under_way.times.room;
+        sum.total += now - this_call.begun;
+        sum.reply += this_call.times.reply;
+        sum.word += this_call.times.word;
+        sum.room += this_call.times.room;
     }
-    under_way.call = 0;
+    this_call.call = 0;
 }
 
 void TimedWait::begin(uint64_t CallTimes::* what) {
-    if (under_way.call == 0 || under_way.waits) return;
-    under_way.waits = true;
+    if (this_call.call == 0 || this_call.waits) return;
+    this_call.waits = true;
     what_ = what;
     begun_ = ticks();
 }
 
 void TimedWait::end() {
-    under_way.times.*what_ += ticks() - begun_;
-    under_way.waits = false;
+    this_call.times.*what_ += ticks() - begun_;
+    this_call.waits = false;
 }
 
 }  // namespace smt::interpose

@@ -21,7 +21,7 @@ using protocol::ticks;
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kNanoseconds = 1'000'000'000;
 static_assert(std::size(kCoverage) < protocol::kTimedCalls);
 
 // A tenant's name is whatever bytes the program chose.
@@ -40,7 +40,7 @@ uint64_t since(uint64_t begun, uint64_t now) { return now > begun ? now - begun 
 std::unique_ptr<CallTrace> CallTrace::wanted() {
     const std::string path(settings::text_of(settings::Id::kCalls));
     if (path.empty()) return nullptr;
-    return std::make_unique<CallTrace>(path, settings::number_of(settings::Id::kCallsAfter) * kSecond);
+    return std::make_unique<CallTrace>(path, settings::number_of(settings::Id::kCallsAfter) * kNanoseconds);
 }
 
 CallTrace::CallTrace(std::string path, uint64_t after)

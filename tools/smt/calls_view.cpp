@@ -73,7 +73,7 @@ std::string mean(uint64_t sum, uint64_t count) {
     return count ? fmt::format("{:.2f}", static_cast<double>(sum) / static_cast<double>(count) / 1000) : "-";
 }
 
-double percent(uint64_t part, uint64_t whole) {
+double percent_of(uint64_t part, uint64_t whole) {
     return whole ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
@@ -115,8 +115,8 @@ std::string driver_table(const CallsReport& report, size_t most) {
 // What limits a pair of threads that exchange records: the one that is never without work.
 const char* limit_of(const LaneSums& lane) {
     constexpr double kBusy = 85;  // percent
-    if (percent(less(lane.client, lane.waiting), lane.client) >= kBusy) return "the program's thread";
-    if (percent(lane.busy, lane.client) >= kBusy) return "the server's thread";
+    if (percent_of(less(lane.client, lane.waiting), lane.client) >= kBusy) return "the program's thread";
+    if (percent_of(lane.busy, lane.client) >= kBusy) return "the server's thread";
     return "waits";
 }
 
@@ -133,10 +133,10 @@ std::string lanes_table(const CallsReport& report, size_t most) {
         text += fmt::format(
             "{:<20}{:>10.1f}{:>8.1f}%{:>8.1f}%{:>8.1f}% |{:>8.1f}%{:>8.1f}%{:>8.1f}%{:>8}  {}\n",
             fmt::format("{}/{}", lane.pid, lane.lane), static_cast<double>(lane.client) / 1e6,
-            percent(less(lane.client, lane.calls), lane.client),
-            percent(less(lane.calls, lane.waiting), lane.client), percent(lane.waiting, lane.client),
-            percent(lane.busy, lane.wall), percent(lane.polling, lane.wall), percent(lane.asleep, lane.wall),
-            lane.sleeps, limit_of(lane));
+            percent_of(less(lane.client, lane.calls), lane.client),
+            percent_of(less(lane.calls, lane.waiting), lane.client), percent_of(lane.waiting, lane.client),
+            percent_of(lane.busy, lane.wall), percent_of(lane.polling, lane.wall),
+            percent_of(lane.asleep, lane.wall), lane.sleeps, limit_of(lane));
     }
     if (shown < lanes.size()) text += fmt::format("and {} more\n", lanes.size() - shown);
     return text;
