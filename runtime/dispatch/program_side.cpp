@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/device/call_clock.h"
 #include "runtime/device/cores.h"
 #include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
@@ -285,7 +286,11 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
            !gone_) {
         SMT_TRY(unmarked_ ? mark() : CUDA_SUCCESS);
         lock.unlock();
-        CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        CUresult status;
+        {
+            const device::InWait timed;
+            status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        }
         lock.lock();
         if (status != CUDA_SUCCESS) return status;
         prune();
