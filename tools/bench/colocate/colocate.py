@@ -225,6 +225,8 @@ def options_of(arguments):
     parser.add_argument("--requests", type=int, default=25,
                         help="at least, on average: a phase lasts longer for so many")
     parser.add_argument("--longest", type=float, default=12, help="seconds, for that")
+    parser.add_argument("--lead", type=float, default=0.5,
+                        help="seconds that programs run before a phase begins to count")
     parser.add_argument("--drain", type=float, default=0.5,
                         help="of a phase's time, in which queued requests are served at its end")
     parser.add_argument("--seed", type=int, default=1, help="of arrivals")

@@ -5,7 +5,6 @@ import zlib
 import names
 from modes import NATIVE
 
-LEAD = 0.5          # seconds that programs run before a phase's window
 OVERHEAD = 0.3      # of a phase, besides: commands, the last steps
 CALIBRATION = 1.5   # seconds
 ALONE, SMT_ALONE = "alone", "smt-alone"
@@ -46,7 +45,7 @@ class Phase:
         seconds = self.seconds(options, rate) + OVERHEAD
         if any(names.is_example(part.program) for part in self.parts):
             return 2 * seconds + 3   # its start and its end are outside of the window
-        return seconds + LEAD
+        return seconds + options.lead
 
     def text(self):
         load = f" load {self.load}" if self.load is not None else ""

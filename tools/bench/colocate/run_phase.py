@@ -6,7 +6,6 @@ import time
 
 import names
 from figures import latency_figures, rate_within
-from phases import LEAD
 from workers import Failed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
@@ -50,11 +49,11 @@ class PhaseRun:
         (service, key), others = processes[0], processes[1:]
         rate, drain = self.phase.load * self.rate, self.seconds * self.options.drain
         for part, other in others:
-            self.say(other, "train", part.program, LEAD + self.seconds + drain + PATIENCE)
-        begin = now() + LEAD
+            self.say(other, "train", part.program, self.options.lead + self.seconds + drain + PATIENCE)
+        begin = now() + self.options.lead
         self.say(key, "poisson", service.program, rate, self.seconds, self.phase.seed(self.options.seed),
                  drain, begin)
-        answer = self.answer(key, LEAD + self.seconds + drain + PATIENCE)
+        answer = self.answer(key, self.options.lead + self.seconds + drain + PATIENCE)
         row = {"rate": rate, "wrong": answer["wrong"], **latency_figures(answer),
                "requests": [[round(1e3 * each, 4) for each in request] for request in answer["requests"]]}
         for _, other in others:
@@ -69,10 +68,10 @@ class PhaseRun:
     def side_by_side(self, processes):
         """In closed loops, from now on for the same time."""
         for part, key in processes:
-            self.say(key, "closed", part.program, LEAD + self.seconds)
-        answers = [self.answer(key, LEAD + self.seconds + PATIENCE) for _, key in processes]
-        begin = max(answer["start"] for answer in answers) + LEAD
-        end = min(answer["start"] for answer in answers) + LEAD + self.seconds
+            self.say(key, "closed", part.program, self.options.lead + self.seconds)
+        answers = [self.answer(key, self.options.lead + self.seconds + PATIENCE) for _, key in processes]
+        begin = max(answer["start"] for answer in answers) + self.options.lead
+        end = min(answer["start"] for answer in answers) + self.options.lead + self.seconds
         rates = [rate_within(begin, end, answer["start"], answer["ends"]) for answer in answers]
         return {"rates": rates, "wrong": any(answer["wrong"] for answer in answers)}
 
