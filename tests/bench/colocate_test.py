@@ -3,12 +3,14 @@
 
 import collections
 import io
+import json
 import pathlib
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/bench/colocate"))
+import claims  # noqa: E402
 import colocate  # noqa: E402
 import figures  # noqa: E402
 import names  # noqa: E402
@@ -245,6 +247,48 @@ class Summary(unittest.TestCase):
             out = io.StringIO()
             summary.show(rows, out)
             self.assertEqual("bert + bert-train" in out.getvalue(), shown, rows)
+
+
+class Claims(unittest.TestCase):
+    RUN = {"command": "tools/bench/colocate/colocate.py services", "commit": "0000000",
+           "machine": "h100-alone", "raw": "not kept"}
+
+    def setUp(self):
+        self.data = json.loads(claims.report.DATA.read_text())
+        rows = Summary.ROWS + [{**row, "mode": "smt:priority", "queued_p99": 4} for row in Summary.ROWS[4:]]
+        rows += [{"experiment": "closed", "turn": turn, "mode": mode, "programs": {"service": "bert"},
+                  "rates": [rate]} for turn in (0, 1)
+                 for mode, rate in (("alone", 100.0), ("smt-alone", 97.0))]
+        base = {"experiment": "trainings", "turn": 0, "load": None}
+        rows.append({**base, "mode": "alone", "programs": {"first": "bert-train"}, "rates": [4.0]})
+        rows += [{**base, "mode": mode, "programs": {"first": "bert-train", "second": "bert-train"},
+                  "rates": rates} for mode, rates in (("mps", [2.0, 2.0]), ("smt:priority", [2.5, 2.5]),
+                                                      ("smt:fair,first.SMT_WEIGHT=2", [2.4, 1.2]))]
+        self.found = claims.claims_of(rows, "a-run", "smt:priority")
+
+    def test_report_takes_them(self):
+        data = claims.merged(self.data, "a-run", self.RUN, self.found)
+        self.assertEqual(claims.report.mistakes(data), [])
+        self.assertIn("colocate-queued-p99-load-0-5", claims.report.page(data))
+
+    def test_their_values(self):
+        by_id = {claim["id"]: claim for claim in self.found}
+        one = by_id["colocate-queued-p99-load-0-5"]
+        self.assertEqual((one["value"], one["n"], one["better"]), (1.5, 1, "lower"))
+        self.assertEqual(one["baselines"], [{"name": "MPS", "value": 2.5, "low": 2.5, "high": 2.5}])
+        self.assertEqual(by_id["colocate-trainings-sum"]["value"], 1.25)
+        self.assertEqual(by_id["colocate-closed"]["value"], 0.97)
+        (weight,) = (claim for name, claim in by_id.items() if "smt-weight-2" in name)
+        self.assertEqual((weight["value"], weight["baselines"]), (2.0, [{"name": "wanted", "value": 2.0}]))
+
+    def test_the_file_stays_as_it_is_beside_them(self):
+        self.assertEqual(json.loads(claims.formatted(self.data)), self.data)
+        once = claims.merged(self.data, "a-run", self.RUN, self.found)
+        self.assertEqual(claims.formatted(json.loads(claims.formatted(once))), claims.formatted(once))
+        again = claims.merged(once, "a-run", self.RUN, [{**self.found[0], "value": 1.0}])
+        self.assertEqual(len(claims.report.claims_of(again)), len(claims.report.claims_of(once)))
+        self.assertEqual(len(claims.report.claims_of(once)),
+                         len(claims.report.claims_of(self.data)) + len(self.found))
 
 
 class Overlap(unittest.TestCase):

@@ -65,7 +65,8 @@ class Colocate:
 
     def run(self):
         self.lines.add(facts={"modes": [mode.name for mode in self.options.modes],
-                              "seconds": self.options.seconds, "seed": self.options.seed,
+                              "arguments": sys.argv[1:],
+                              "seed": self.options.seed,
                               "gpu": (nvidia_smi("--query-gpu=name,driver_version", "--format=csv,noheader")
                                       or "").strip(), "commit": commit()})
         families = {phase.mode.family for phase in self.all_phases()}
