@@ -15,6 +15,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tools/bench/colocate"
 SHORT = ("--seconds", "0.2", "--longest", "0.2", "--requests", "1", "--lead", "0.05")
 ONE = ("services", "--services", "resnet50", "--trainings", "bert-train", "--loads", "0.3")
+# Prints what an example does, of iterations that take 10 ms; and takes as long.
+EXAMPLE = """#!/usr/bin/env python3
+import sys, time
+count, begin = int(sys.argv[sys.argv.index("--iterations") + 1]), time.monotonic()
+time.sleep(count / 100)
+print("times_ms " + " ".join(["10.0"] * count))
+print("ends_s " + " ".join(f"{begin + (i + 1) / 100:.6f}" for i in range(count)))
+"""
 SIM = None   # the build, for what runs under smt
 
 
@@ -75,6 +83,19 @@ class Plain(unittest.TestCase):
             self.assertEqual(row["programs"], {"first": "bert-train", "second": "bert-train"})
             self.assertTrue(all(rate > 0 for rate in row["rates"]), row)
         self.assertIn("sum, smt:fair", run.out)
+
+    def test_a_training_beside_an_example(self):
+        with tempfile.TemporaryDirectory() as folder:
+            example = pathlib.Path(folder, "nbody")
+            example.write_text(EXAMPLE)
+            example.chmod(0o755)
+            run = colocate("trainings", "--pairs", "bert-train+nbody", "--modes", "mps",
+                           "smt:fair,first.SMT_WEIGHT=2", "--examples", folder)
+        self.right(run)
+        self.assertEqual([row["rates"] for row in run.phases(mode="mps") if min(row["rates"]) <= 0], [])
+        (alone,) = run.phases(experiment="trainings", mode="alone", programs={"first": "nbody"})
+        self.assertAlmostEqual(alone["rates"][0], 100, delta=1e-3)   # by what it prints
+        self.assertIn("bert-train + nbody", run.out)
 
     def test_closed(self):
         run = colocate("closed", "--closed", "gpt2-graph", "bert-train", "--rounds", "2")

@@ -205,7 +205,7 @@ class Plans(unittest.TestCase):
 
 def service_row(mode, turn, p99, rate=None, service="bert", load=0.5):
     row = {"experiment": "services", "mode": mode, "turn": turn, "programs": {"service": service},
-           "load": load, "queued_p50": 1, "queued_p99": p99, "served_p50": 1, "served_p99": p99,
+           "load": load, "n": 100, "queued_p50": 1, "queued_p99": p99, "served_p50": 1, "served_p99": p99,
            "served_part": 1}
     if rate is not None:
         row["programs"]["first"], row["training_rate"] = "bert-train", rate

@@ -24,8 +24,8 @@ TITLE = "Services and trainings of PyTorch on one GPU"
 TEXT = ["Modes alternate within a round (`tools/bench/colocate`). Requests arrive by a Poisson process, at a "
         "part (the load) of what the service does in a closed loop alone; *to alone* is to the same requests "
         "natively and alone, in the same round. The time of a request is from its arrival, so with what it "
-        "waits for earlier ones, or from its begin. A sum is what both get done, each in units of what it does"
-        " alone."]
+        "waits for earlier ones, or from its begin. A sum is what both get done, each in units of what it "
+        "does alone."]
 NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mps-priority": "MPS with client priority",
          "mps-half": "MPS, trainings with half of the threads", "smt-alone": "smt, alone"}
 SERVICES = {   # claim, unit, better

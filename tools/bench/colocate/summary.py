@@ -63,6 +63,7 @@ def service_figures(rows):
                                                                           "rate_alone"))
             if values["training"] is not None:
                 values["sum"] = values["training"] + row["load"] * row["served_part"]
+        values["n"] = row["n"] if any(value is not None for value in values.values()) else None
         for what, value in values.items():
             if value is not None:
                 pair = f"{service} + {training}" if training else service
@@ -136,7 +137,8 @@ def show_services(figures, out):
                       f"{'geometric mean':>24} {'pairs':>5} {'rounds':>6}   worst", file=out)
             for mode in modes:
                 print(one_line(mode, figures[what, load, mode], what in LOWER), file=out)
-    print(f"\n{'pair':<34} {'load':>5} {'mode':<34} " + " ".join(f"{what:>11}" for what in WHAT), file=out)
+    print(f"\n{'pair':<34} {'load':>5} {'mode':<34} " + " ".join(f"{what:>11}" for what in WHAT)
+          + " requests", file=out)
     rows = dict.fromkeys((pair, load, mode) for (_, load, mode), by_pair in figures.items()
                          for pair in by_pair)
     for pair, load, mode in sorted(rows, key=lambda row: row[:2]):
@@ -144,6 +146,7 @@ def show_services(figures, out):
         for what in WHAT:
             rounds = figures.get((what, load, mode), {}).get(pair)
             cells.append(f"{median(rounds.values()):>11.3f}" if rounds else f"{'-':>11}")
+        cells.append(f"{sum(figures['n', load, mode][pair].values()):>8}")
         print(f"{pair:<34} {load:>5} {mode:<34} " + " ".join(cells), file=out)
 
 

@@ -129,9 +129,14 @@ class Stage:
         self.folder = tempfile.mkdtemp(prefix="colocate-")
         self.mps = Mps("mps" if "mps" in families and not self.stub and options.device == "cuda" else "none")
         self.workers, self.runtimes, self.policies, self.count = {}, {}, {}, 0
+        self.no_mps = None   # why there is no daemon
 
     def __enter__(self):
-        self.mps.__enter__()
+        try:
+            self.mps.__enter__()
+        except (OSError, subprocess.SubprocessError) as error:
+            self.no_mps = f"no MPS daemon: {error}"
+            print(self.no_mps, flush=True)
         return self
 
     def __exit__(self, *_):
@@ -139,7 +144,10 @@ class Stage:
             worker.end()
         for runtime in self.runtimes.values():
             runtime.__exit__()
-        self.mps.__exit__()
+        try:
+            self.mps.__exit__()
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"the MPS daemon: {error}", flush=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def key(self, mode, place, role, alone=None):
@@ -179,6 +187,8 @@ class Stage:
         return environment
 
     def worker(self, key):
+        if key[1] and self.no_mps:
+            raise Failed(self.no_mps, False)
         if key not in self.workers:
             device = "stub" if self.stub else self.options.device
             command = [self.options.interpreter, "-B", str(HERE / "worker.py"), "--device", device]
@@ -193,9 +203,12 @@ class Stage:
         for key in [key for key in self.workers if key not in wanted]:
             self.workers.pop(key).end()
         for key in wanted:
-            self.worker(key)
+            if not (key[1] and self.no_mps):
+                self.worker(key)
         asked = []
         for key, programs in wanted.items():
+            if key not in self.workers:
+                continue
             try:
                 self.workers[key].wait_ready()
                 asked += [(key, each) for each in programs if self.workers[key].ask_to_make(each)]

@@ -1,5 +1,6 @@
 """Networks that measurements run as services and trainings. Weights are random, nothing is fetched; a caller
 that wants the same ones in every run sets torch's seed before."""
+import gc
 import os
 
 # before the libraries are loaded: they would look for weights, and threads of tokenizers
@@ -77,14 +78,19 @@ def captured(stages, count):
                 pass
         side.synchronize()
         generator = stages()
-        for _ in range(count):
-            graph = torch.cuda.CUDAGraph()
-            graph.capture_begin(pool=pool)
-            try:
-                results.append(next(generator))
-            finally:
-                graph.capture_end()
-            graphs.append((graph, generator))   # whose memory the graphs use
+        gc.collect()
+        gc.disable()   # what it destroys could make calls that end a capture
+        try:
+            for _ in range(count):
+                graph = torch.cuda.CUDAGraph()
+                graph.capture_begin(pool=pool)
+                try:
+                    results.append(next(generator))
+                finally:
+                    graph.capture_end()
+                graphs.append((graph, generator))   # whose memory the graphs use
+        finally:
+            gc.enable()
     torch.cuda.current_stream().wait_stream(side)
 
     def replay():
