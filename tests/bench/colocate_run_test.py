@@ -115,12 +115,13 @@ class Plain(unittest.TestCase):
         self.assertIn("FAILED: services mps", run.out)
 
     def test_a_process_that_ends_is_started_again(self):
-        run = colocate(*ONE, "--modes", "mps", "smt:fair", "--failures", "9", COLOCATE_STUB_ENDS="bert-train",
-                       COLOCATE_STUB_STEPS="30")
+        with tempfile.TemporaryDirectory() as folder:
+            run = colocate(*ONE, "--modes", "time-slicing", "smt:fair", COLOCATE_STUB_ENDS="bert-train",
+                           COLOCATE_STUB_MARK=os.path.join(folder, "mark"))
         self.assertEqual(run.code, 1, run.out)
-        self.assertIn("ended with 9", run.out)
-        self.assertEqual(len(run.phases()), 7)   # of which some have new processes
-        self.assertTrue(any("failed" not in row for row in run.phases(mode="alone") if row["load"]))
+        self.assertEqual(["failed" in row for row in run.phases()],
+                         [False, True] + [False] * 5)   # the first that has the training
+        self.assertIn("ended with 9", run.phases()[1]["failed"])
 
     def test_the_budget(self):
         run = colocate(*ONE, "--modes", "mps", "--budget", "0")
