@@ -123,6 +123,15 @@ class Plain(unittest.TestCase):
                          [False, True] + [False] * 5)   # the first that has the training
         self.assertIn("ended with 9", run.phases()[1]["failed"])
 
+    def test_settings_of_what_is_measured_first(self):
+        run = colocate(*ONE, "--modes", "smt:slo,service.SMT_P99=p99*2")
+        self.right(run)
+        calibrated = run.phases(experiment="calibrate")[0]["loop_p99"]
+        made = [row["made"] for row in run.rows if "prepared" in row]
+        self.assertEqual(len(made), 2)
+        wanted = str({"SMT_P99": f"{2 * calibrated:.3f}", "SMT_PRIORITY": "high"})
+        self.assertIn(f"service {wanted}", made[1])
+
     def test_the_budget(self):
         run = colocate(*ONE, "--modes", "mps", "--budget", "0")
         self.right(run)

@@ -28,7 +28,7 @@ import summary  # noqa: E402
 from harness import Lines, nvidia_smi  # noqa: E402
 from modes import NATIVE, Mode  # noqa: E402
 from run_phase import PhaseRun  # noqa: E402
-from workers import Failed, Stage  # noqa: E402
+from workers import MAKING, Failed, Stage  # noqa: E402
 
 # about the seconds until a process is there, and until a program of it is made; others start meanwhile
 STARTS, STARTS_UNDER_SMT, MAKES = 12, 25, 3
@@ -57,10 +57,10 @@ class Colocate:
                     continue
                 try:
                     key = stage.key(phase.mode, part.place, part.role,
-                                    self.alone.get((part.program, phase.load)))
+                                    self.alone.get(phase.parts[0].program))
                     found.setdefault(key, {})[part.program] = True
                 except LookupError:
-                    others.add((phase.mode.name, part, phase.load))
+                    others.add((phase.mode.name, part))
         return found, len(others)
 
     def run(self):
@@ -83,12 +83,12 @@ class Colocate:
         if time.monotonic() + self.start_cost(self.wanted(stage, of_one)[0]) + CLOSING > self.deadline:
             self.cut += of_one
             return
-        took = stage.prepare(self.wanted(stage, of_one)[0])
-        print(f"{experiment}: processes and programs: {took:.1f} s", flush=True)
-        self.lines.add(prepared=experiment, seconds=round(took, 1),
-                       made={f"{key[2]} {dict(key[3])}": worker.made
-                             for key, worker in stage.workers.items()})
+        self.prepare(stage, experiment, of_one)
+        unknown = self.wanted(stage, of_one)[1]
         for index, phase in enumerate(of_one):
+            if unknown and phase.experiment != "calibrate":   # by now it is known
+                self.prepare(stage, experiment, of_one)
+                unknown = 0
             if self.failures[phase.label] >= self.options.failures:
                 self.cut.append(phase)
             elif time.monotonic() + self.cost(stage, phase) + CLOSING > self.deadline:
@@ -97,20 +97,29 @@ class Colocate:
             else:
                 self.one(stage, phase)
 
+    def prepare(self, stage, experiment, of_one):
+        took = stage.prepare(self.wanted(stage, of_one)[0])
+        print(f"{experiment}: processes and programs: {took:.1f} s", flush=True)
+        self.lines.add(prepared=experiment, seconds=round(took, 1),
+                       made={f"{key[2]} {dict(key[3])}": worker.made
+                             for key, worker in stage.workers.items()})
+
     def cost(self, stage, phase):
-        """With the starts of processes that are not there."""
+        """With the start of processes that are not there."""
         cost = phase.cost(self.options, self.rates.get(phase.parts[0].program))
         programs, others = self.wanted(stage, [phase])
         missing = {key: each for key, each in programs.items() if key not in stage.workers}
         return cost + self.start_cost(missing, others)
 
     def start_cost(self, programs, others=0):
-        """Of processes that start at the same time, and of others, one behind the other."""
+        """Of processes that start at the same time, and of others that do so later."""
         if self.options.stub:
-            return 0.5 * (bool(programs) + others)
+            return 0.5 * (bool(programs) + bool(others))
         smt = any(key[0] is not None for key in programs)
-        at_once = (STARTS_UNDER_SMT if smt else STARTS) + MAKES * max(map(len, programs.values()), default=0)
-        return (at_once if programs else 0) + others * (STARTS_UNDER_SMT + MAKES)
+        waves = -(-len(programs) // MAKING)
+        at_once = (STARTS_UNDER_SMT if smt else STARTS) + waves * MAKES * max(map(len, programs.values()),
+                                                                             default=0)
+        return (at_once if programs else 0) + (STARTS_UNDER_SMT + MAKES if others else 0)
 
     def one(self, stage, phase):
         begin = time.monotonic()
@@ -118,7 +127,7 @@ class Colocate:
                "programs": phase.programs(), "load": phase.load}
         keys = []
         try:
-            alone = self.alone.get((phase.parts[0].program, phase.load))
+            alone = self.alone.get(phase.parts[0].program)
             running = PhaseRun(stage, phase, self.rates, alone)
             keys = running.keys
             row.update(seconds=round(running.seconds, 2), **running.row())
@@ -140,8 +149,8 @@ class Colocate:
         program = phase.parts[0].program
         if phase.label == phases.ALONE and phase.load is None:
             self.rates[program] = row["rates"][0]
-        elif phase.label == phases.ALONE:
-            self.alone[program, phase.load] = {"p50": row["queued_p50"], "p99": row["queued_p99"]}
+            if "loop_p99" in row and program not in self.alone:
+                self.alone[program] = {"p50": row["loop_p50"], "p99": row["loop_p99"]}
 
     def close(self):
         rows = summary.read([self.options.out])

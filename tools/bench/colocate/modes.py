@@ -4,7 +4,7 @@
     smt:POLICY                                      any policy that the server knows; smt is its default
     smt:fair,first.SMT_WEIGHT=2                     [ROLE.]VARIABLE=VALUE; without a role all programs have it
     smt:slo,service.SMT_P99=p99*2                   a value of p50 or p99, times a factor: in ms, of the
-                                                    service alone and natively
+                                                    service alone, natively and in a closed loop
 
 Roles: service and training, in `services`; first and second, in `trainings` (both are trainings, too);
 server, for smt's. Of two settings of one variable the last counts. Under smt services are urgent

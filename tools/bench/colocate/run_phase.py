@@ -10,16 +10,23 @@ from workers import Failed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from harness import Child, tail  # noqa: E402
-from printed import ENDS, numbers  # noqa: E402
+from printed import ENDS, numbers, quantile  # noqa: E402
 
 PATIENCE = 25        # seconds beyond what a phase may take
 EXAMPLE_PART = 0.7   # of the phase's time an example computes, alone
 now = time.monotonic
 
 
+def loop_times(answer):
+    """Of one behind the other: median and 99th percentile, in ms."""
+    ends = [answer["start"], *answer["ends"]]
+    times = [(end - begin) * 1e3 for begin, end in zip(ends, ends[1:])]
+    return quantile(times, 0.5), quantile(times, 0.99)
+
+
 class PhaseRun:
     def __init__(self, stage, phase, rates, alone):
-        """rates: of programs alone and natively in a closed loop. alone: p50 and p99 of the service."""
+        """rates: of programs alone and natively in a closed loop. alone: p50 and p99 of the first there."""
         self.stage, self.phase, self.options, self.rates = stage, phase, stage.options, rates
         self.rate = rates.get(phase.parts[0].program)
         self.seconds = phase.seconds(self.options, self.rate)
@@ -73,7 +80,10 @@ class PhaseRun:
         begin = max(answer["start"] for answer in answers) + self.options.lead
         end = min(answer["start"] for answer in answers) + self.options.lead + self.seconds
         rates = [rate_within(begin, end, answer["start"], answer["ends"]) for answer in answers]
-        return {"rates": rates, "wrong": any(answer["wrong"] for answer in answers)}
+        row = {"rates": rates, "wrong": any(answer["wrong"] for answer in answers)}
+        if len(answers) == 1:
+            row["loop_p50"], row["loop_p99"] = loop_times(answers[0])
+        return row
 
     def example(self, name, key, iterations):
         variables = self.stage.variables(key)

@@ -47,8 +47,8 @@ class Host:
 
 
 class Stub:
-    """For tests: COLOCATE_STUB_FAILS names a program that cannot be made, COLOCATE_STUB_ENDS one whose process
-    ends in its second step, unless the file COLOCATE_STUB_MARK is there, which it makes."""
+    """For tests: COLOCATE_STUB_FAILS names a program that cannot be made, COLOCATE_STUB_ENDS one whose
+    process ends in its second step, unless the file COLOCATE_STUB_MARK is there, which it makes."""
 
     def __init__(self, name, place):
         self.seconds, self.place, self.bad = COST_MS[parse(name).training] / 1e3, place, False

@@ -17,6 +17,7 @@ from harness import Places, Runtime, base_environment, tail  # noqa: E402
 from mps import Mps  # noqa: E402
 
 START_SECONDS, MAKE_SECONDS = 150, 150
+MAKING = 8    # processes at once: a training that is made needs all of its memory
 BEYOND = 10   # seconds beyond the run's end, after which no answer is waited for
 
 
@@ -105,15 +106,18 @@ class Worker:
         if isinstance(self.made[program], str):
             raise Failed(f"{program}: {self.made[program]}", False)
 
-    def end(self):
-        for stop in (self.process.terminate, self.process.kill):
-            if self.process.poll() is not None:
-                return
-            stop()
-            try:
-                self.process.wait(3)
-            except subprocess.TimeoutExpired:
-                pass
+
+
+def end_all(workers):
+    for worker in workers:
+        worker.process.terminate()
+    end = time.monotonic() + 3
+    for worker in workers:
+        try:
+            worker.process.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+            worker.process.wait()
 
 
 class Stage:
@@ -140,8 +144,7 @@ class Stage:
         return self
 
     def __exit__(self, *_):
-        for worker in self.workers.values():
-            worker.end()
+        end_all(self.workers.values())
         for runtime in self.runtimes.values():
             runtime.__exit__()
         try:
@@ -200,34 +203,32 @@ class Stage:
         """Starts the workers {key: programs} at the same time, and makes their programs; all others end. What
         fails is said by the phases that need it."""
         begin = time.monotonic()
-        for key in [key for key in self.workers if key not in wanted]:
-            self.workers.pop(key).end()
-        for key in wanted:
-            if not (key[1] and self.no_mps):
-                self.worker(key)
-        asked = []
-        for key, programs in wanted.items():
-            if key not in self.workers:
-                continue
-            try:
-                self.workers[key].wait_ready()
-                asked += [(key, each) for each in programs if self.workers[key].ask_to_make(each)]
-            except Failed as failed:
-                self.discard(key, str(failed))
-        for key, program in asked:
-            try:
-                if key in self.workers:
-                    self.workers[key].wait_made(program)
-            except Failed as failed:
-                self.discard(key, str(failed))
+        end_all([self.workers.pop(key) for key in list(self.workers) if key not in wanted])
+        keys = [key for key in wanted if not (key[1] and self.no_mps)]
+        for key in keys:
+            self.worker(key)
+        for first in range(0, len(keys), MAKING):
+            asked = []
+            for key in keys[first:first + MAKING]:
+                self.unless_failed(key, lambda worker, key=key: (worker.wait_ready(), asked.extend(
+                    (key, each) for each in wanted[key] if worker.ask_to_make(each))))
+            for key, program in asked:
+                self.unless_failed(key, lambda worker, program=program: worker.wait_made(program))
         return time.monotonic() - begin
+
+    def unless_failed(self, key, ask):
+        """Asks a worker that has not been given up; where it fails it is."""
+        try:
+            if key in self.workers:
+                ask(self.workers[key])
+        except Failed as failed:
+            self.discard(key, str(failed))
 
     def discard(self, key, why):
         """A worker, and all others that may have suffered from what happened to it."""
         print(f"given up: {key[2]} {dict(key[3])}: {why}", flush=True)
-        for other in [each for each in self.workers
-                      if each == key or each[:2] == key[:2] and (each[0] is not None or each[1])]:
-            self.workers.pop(other).end()
+        end_all([self.workers.pop(each) for each in list(self.workers)
+                 if each == key or each[:2] == key[:2] and (each[0] is not None or each[1])])
         if key[0] in self.runtimes:
             self.runtimes.pop(key[0]).__exit__()
             self.policies.pop(key[0], None)
