@@ -149,8 +149,9 @@ class Sim(unittest.TestCase):
     def test_modes_and_policies(self):
         run = Run("colocate.py", "--stub", "sim", "--build", SIM, *SHORT, "services", "trainings",
                   *ONE[1:], "--pairs", "bert-train+bert-train", "--modes", "time-slicing", "smt:priority",
-                  "smt:fair,first.SMT_WEIGHT=2", "smt:fifo,server.SMT_JOURNAL=times")
+                  "smt:fair,first.SMT_WEIGHT=2", "smt:fifo,server.SMT_JOURNAL=times", "--log")
         self.assertEqual(run.code, 0, run.out[-3000:] + run.err[-3000:])
+        self.assertEqual(run.files, ["colocate.jsonl", "kernels-0.txt", "kernels-1.txt", "tables.txt"])
         for row in run.phases():
             self.assertFalse(row["wrong"])   # of smt's memory, that is
         self.assertEqual(len([row for row in run.phases() if row["mode"].startswith("smt:")]), 6)

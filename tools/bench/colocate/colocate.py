@@ -76,6 +76,8 @@ class Colocate:
                     self.experiment(stage, experiment, of_one)
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
+            if self.options.log:
+                stage.write_logs(self.options.out)
             print(f"over, {self.deadline - time.monotonic():.0f} s of the budget are left", flush=True)
         return self.close()
 
@@ -137,13 +139,16 @@ class Colocate:
         except (Failed, LookupError, OSError, subprocess.SubprocessError) as error:
             row["failed"] = f"{type(error).__name__}: {error}"
             self.failures[phase.label] += 1
+            servers = {key[0] for key in keys if key[0] in stage.runtimes}
+            if servers:
+                row["servers"] = [stage.runtimes[server].log(1500) for server in servers]
             for key in keys if getattr(error, "gone", True) else []:
                 if key in stage.workers:
                     stage.discard(key, phase.text())
         self.wrong += bool(row.get("wrong"))
         self.lines.add(**row, took=round(time.monotonic() - begin, 2))
         print(json.dumps({key: round(value, 4) if isinstance(value, float) else value
-                          for key, value in row.items() if key != "requests"}), flush=True)
+                          for key, value in row.items() if key not in ("requests", "servers")}), flush=True)
 
     def learn(self, phase, row):
         program = phase.parts[0].program
@@ -245,6 +250,8 @@ def options_of(arguments):
     parser.add_argument("--summarise", nargs="*", metavar="FOLDER",
                         help="measure nothing, and show the tables of --out and these folders together")
     parser.add_argument("--failures", type=int, default=3, help="phases, after which a mode is given up")
+    parser.add_argument("--log", action="store_true",
+                        help="write what each server says of kernels, at the end, into OUT/kernels-N.txt")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--stub", nargs="?", const="plain", choices=["plain", "sim"],
                         help="without PyTorch and GPU, to try this script; sim: under smt, on the simulated "

@@ -242,6 +242,14 @@ class Stage:
             self.smt(server, "policy", "set", mode.policy)
             self.policies[server] = mode.policy
 
+    def write_logs(self, folder):
+        for number, server in enumerate(self.runtimes):
+            with open(os.path.join(folder, f"kernels-{number}.txt"), "w") as file:
+                try:
+                    file.write(f"{dict(server)}\n{self.smt(server, 'log', '--kernels')}")
+                except (Failed, subprocess.SubprocessError) as error:
+                    file.write(f"{error}\n")
+
     def smt(self, server, *words):
         environment = {**self.environment, **self.runtime(server).variables()}
         done = subprocess.run([self.places.smt, *words], env=environment, capture_output=True, text=True,
