@@ -43,6 +43,18 @@ void ask_for_clusters(CUfunction function, unsigned attributes) {
     }
 }
 
+// A limit that was set is the answer from then on.
+void ask_for_limits() {
+    for (size_t wanted = 2048; wanted <= 8192; wanted *= 2) {
+        CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, wanted));
+        for (int i = 0; i < 2; ++i) {
+            size_t limit = 0;
+            CHECK(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+            REQUIRE(limit == wanted);
+        }
+    }
+}
+
 CUfunction load(CUmodule* module) {
     CUfunction fill = nullptr;
     CHECK(cuModuleLoadData(module, kImage));
@@ -64,6 +76,7 @@ int main() {
     CUtensorMap map{};
     for (int i = 0; i < 2; ++i) FAILS(encode(&map, 0, 6), CUDA_ERROR_INVALID_VALUE);
 
+    ask_for_limits();
     CUmodule module = nullptr;
     CUfunction fill = load(&module);
     ask_for_clusters(fill, 2);
