@@ -28,7 +28,7 @@ class Service:
 
     def __init__(self, device, data, stages, count, graph, right):
         self.data, self.right = data.pin_memory() if device == "cuda" else data, right
-        self.inputs = torch.empty_like(data, device=device)   # which keeps the format
+        self.inputs = data.to(device)   # which keeps the format; a capture runs them first
         self.stages = stages
         with torch.no_grad():
             self.forward = networks.captured(lambda: stages(self.inputs), count) if graph else self.eager
