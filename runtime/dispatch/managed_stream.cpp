@@ -46,10 +46,10 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       tenant_(std::move(tenant)),
       stream_(stream),
       id_(next_id()),
-      control_(dispatcher.control_memory()),
-      doors_(dispatcher.door_memory()),
+      control_(dispatcher.supplies().control_memory()),
+      doors_(dispatcher.supplies().door_memory()),
       launch_ahead_(dispatcher.ahead()),
-      side_stream_(dispatcher.driver(), dispatcher.sm_sets()) {}
+      side_stream_(dispatcher.driver(), dispatcher.supplies().sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -61,11 +61,11 @@ ManagedStream::~ManagedStream() {
         if (each.stream) driver.cuStreamDestroy_v2(each.stream);
     }
     if (begun_) driver.cuEventDestroy_v2(begun_);
-    if (words_) dispatcher_.words().give(words_);
+    if (words_) dispatcher_.supplies().words().give(words_);
 }
 
 CUresult ManagedStream::open() {
-    if (!dispatcher_.words().take(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!dispatcher_.supplies().words().take(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     SMT_TRY(control_.open(dispatcher_.control()));
     words_->reached.store(0);
     for (std::atomic<uint64_t>& each : words_->grown) each.store(0);
@@ -323,7 +323,7 @@ void ManagedStream::settle_in_flight(uint32_t run) {
 // The stop time is attributed to the last launch in flight, which mostly causes it. An average over the last
 // few stops.
 void ManagedStream::note_stop(uint64_t over_ns) {
-    dispatcher_.report_stop(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
+    dispatcher_.notes().stopped(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
     ManagedFunction* const function =
         launches_ && !stop_unmanaged_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
     if (!function) return;
@@ -437,8 +437,9 @@ CUresult ManagedStream::send(uint32_t workers) {
     if (i == growths_.size()) i = ++crowded_ % growths_.size();  // behind the workers already there
     Growth& growth = growths_[i];
     if (!growth.stream) {
-        const int priority = dispatcher_.stream_priority(*tenant_, 0);
-        SMT_TRY(dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream));
+        const int priority = dispatcher_.supplies().stream_priority(*tenant_, 0);
+        SMT_TRY(
+            dispatcher_.supplies().sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream));
         dispatcher_.device().made_for(tenant_->session, growth.stream);
     }
     Work& work = waiting_.front();

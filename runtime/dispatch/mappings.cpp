@@ -53,7 +53,7 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
         if (!known) continue;
         if (known->function) learn(*known, workers);
         partial |= known->seen < known->blocks;
-        if (dispatcher_.maps()) dispatcher_.report(*tenant_, known->name, workers);
+        if (dispatcher_.maps()) dispatcher_.notes().mappings(*tenant_, known->name, workers);
     }
     learning_ = learning_ && partial && ++partial_reads_ < kMostPartialReads;
 }
@@ -88,8 +88,8 @@ void ManagedStream::learn_saturating(const Launched& launched, const std::vector
     if (function.enough.learn(
             launched.fits, ctas, multiprocessors(),
             {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
-        dispatcher_.report_saturating(*tenant_, function.known ? function.known->symbol() : "a kernel",
-                                      function.enough.next(launched.fits).ctas, launched.fits);
+        dispatcher_.notes().saturating(*tenant_, function.known ? function.known->symbol() : "a kernel",
+                                       function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);
 }
 

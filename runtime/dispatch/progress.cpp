@@ -104,7 +104,7 @@ bool ManagedStream::front(Front* front) {
               work->function->block_ns.load(), kMostBlocks,   static_cast<int>(work->fits)};
     // With one block per worker there are as many mappings as blocks.
     if (work->function->reuse == Reuse::kNever)
-        front->most_timed = dispatcher_.control_memory().map_entries();
+        front->most_timed = dispatcher_.supplies().control_memory().map_entries();
     return true;
 }
 
