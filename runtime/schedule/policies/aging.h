@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/knobs.h"
-#include "runtime/schedule/policies/lookup.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
@@ -51,12 +51,12 @@ public:
 
     // Requests a decision for when boosted() may change. `kernels` as in the last call of boosted().
     template <class Kernels>
-    void ask_again(Decision& decision, const Kernels& kernels, TimePoint now) const {
-        if (now < until_) decision.ask_again(until_ - now);
+    void ask_again(Wanted& wanted, const Kernels& kernels, TimePoint now) const {
+        if (now < until_) wanted.ask_again(until_ - now);
         for (size_t i = 0; i < kernels.size(); ++i) {
             const Duration rest = knobs_.starvation_timeout - (now - seen_[i].got_done);
             if (kernels[i]->state == Kernel::State::kWaiting && rest > Duration::zero())
-                decision.ask_again(rest);
+                wanted.ask_again(rest);
         }
     }
 

@@ -40,7 +40,6 @@
 
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/aging.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/policies.h"
@@ -62,24 +61,21 @@ public:
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
-        Decision decision;
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const Kernels& known = known_of(snapshot);
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && Pairs::knows(kernel, snapshot.device)) continue;
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
-                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
+                wanted.run(kernel, "runs as it is: no profile");
         }
         note_order(known);
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
-        if (const auto rest = gap_left(now)) decision.ask_again(*rest);
+        if (const auto rest = gap_left(now)) wanted.ask_again(*rest);
         // A kernel runs alone only until the models of all pairs are computed.
-        if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
-        aging_.ask_again(decision, known, now);
-        for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
-        return decision;
+        if (!pairs_.complete() && !chosen_.pair()) wanted.ask_again(kNextModels);
+        aging_.ask_again(wanted, known, now);
+        for (const Kernel* kernel : known) say(*kernel, snapshot.device, wanted);
     }
 
     std::unique_ptr<Study> study(const Snapshot& snapshot) override {
@@ -187,21 +183,20 @@ private:
                              [&](const Kernel* each) { return name_of(*each) == order_.front(); });
     }
 
-    void say(const Kernel& kernel, const Device& device, Decision& decision) {
+    void say(const Kernel& kernel, const Device& device, Wanted& wanted) {
         if (chosen_.pair() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
             const uint64_t slice =
                 static_cast<uint64_t>(blocks) *
                 static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
-            diff_.run(decision, kernel, even_quota(blocks), slice, [&] {
+            wanted.run(kernel, even_quota(blocks), slice, [&] {
                 return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
                                    chosen_.measured ? "measured " : "", chosen_.profit * 100);
             });
         } else if (!chosen_.pair() && is(kernel, 0)) {
-            diff_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
+            wanted.run(kernel, "alone: no pair is better");
         } else {
-            diff_.wait(decision, kernel,
-                       [] { return std::string("others are a better pair, or came first"); });
+            wanted.wait(kernel, "others are a better pair, or came first");
         }
     }
 
@@ -258,7 +253,6 @@ private:
     std::vector<Name> seen_;   // R, at the last choice
     TimePoint back_until_{};   // both of a pair ended at once: until then arrivals change the choice
     std::vector<Name> order_;  // by arrival
-    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -34,11 +34,10 @@ public:
     }
     std::string_view name() const override { return policy_->name(); }
     Stops stops() const override { return policy_->stops(); }
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         situations.push_back({snapshot, now});
-        Decision decision = policy_->decide(snapshot, now);
-        if (recorder_) recorder_->write(snapshot, now, decision);
-        return decision;
+        policy_->want(snapshot, now, wanted);
+        if (recorder_) recorder_->write(snapshot, now, wanted.decision());
     }
     std::vector<Situation> situations;
 
