@@ -20,11 +20,31 @@
 
 namespace smt::runtime::dispatch {
 
-// How a launch can be stopped.
+// How launches of a kernel are given to the driver (launch_form.h).
 enum class Form : uint8_t {
-    kPersistent,  // by its workers, between two blocks; they keep to quotas, and to ranges
-    kDoor,        // by the door in its machine code (rewriter/device/door.h), before each CTA
+    kPersistent,  // its workers run block after block
+    kDoor,   // with the door in its machine code (rewriter/device/door.h), which is asked before each CTA
+    kWhole,  // as it is: unmanaged work
 };
+
+// What can be done to a launch.
+struct Abilities {
+    bool stop = false;   // between two blocks, and be resumed
+    bool range = false;  // a number of its blocks can run by itself
+    bool quota = false;  // it keeps to a number of CTAs on each SM
+    bool place = false;  // CTAs can be moved between SMs while it runs
+};
+constexpr Abilities abilities_of(Form form) {
+    switch (form) {
+        case Form::kPersistent:
+            return {.stop = true, .range = true, .quota = true, .place = true};
+        case Form::kDoor:
+            return {.stop = true, .range = true};
+        case Form::kWhole:
+            break;
+    }
+    return {};
+}
 
 // The managed form of a kernel, or the kernel itself if it has a door. Owned by the image that holds it,
 // which is not unloaded before the work of its session is settled.
@@ -39,6 +59,7 @@ struct ManagedFunction {
     uint32_t static_shared = 0;        // bytes
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
 
+    Abilities abilities() const { return function ? abilities_of(form) : Abilities{}; }
     bool persistent() const { return function && form == Form::kPersistent; }
     bool has_door() const { return function && form == Form::kDoor; }
 
