@@ -6,11 +6,13 @@
 // stopped, and after the delay that the last decision asked for.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/schedule/aging.h"
 #include "runtime/schedule/decision.h"
 #include "runtime/schedule/snapshot.h"
 #include "runtime/schedule/wanted.h"
@@ -49,8 +51,15 @@ public:
     virtual std::unique_ptr<Study> study(const Snapshot&) { return nullptr; }
     virtual void learn(std::unique_ptr<Study>) {}  // a study() of this policy that has run
 
+protected:
+    explicit Policy(const AgingKnobs& aging = {}) : knobs_(aging) {}
+    // The starvation guard. Each group of kernels has a turn of its own.
+    Aging& aging(int group = 0) { return aging_.try_emplace(group, knobs_).first->second; }
+
 private:
     Wanted wanted_;
+    const AgingKnobs knobs_;
+    std::map<int, Aging> aging_;
 };
 // Runs all missing studies, then decides. For callers without launches that wait.
 Decision study_and_decide(Policy& policy, const Snapshot& snapshot, TimePoint now);

@@ -25,9 +25,9 @@ public:
     // `reason`: text, or a function that makes it. It is rarely needed: most decisions repeat the last one.
     template <class Reason>
     void wait(const Kernel& kernel, const Reason& reason) {
+        if (kernel.state != Kernel::State::kRunning) return;
         said_of(kernel).word = Word::kWait;
-        if (kernel.state == Kernel::State::kRunning)
-            add({kernel.id, Assignment::Action::kWait, text(reason), {}, 0});
+        add(decision_.assignments, {kernel.id, Assignment::Action::kWait, text(reason), {}, 0});
     }
 
     template <class Reason>
@@ -40,7 +40,7 @@ public:
         said.word = Word::kRun;
         said.slice = slice;
         said.quota.assign(quota.begin(), quota.end());
-        add({kernel.id, Assignment::Action::kRun, text(reason), said.quota, slice});
+        add(decision_.assignments, {kernel.id, Assignment::Action::kRun, text(reason), said.quota, slice});
     }
     template <class Reason>
     void run(const Kernel& kernel, const Reason& reason) {
@@ -66,8 +66,9 @@ public:
         return said.word == Word::kRun && !said.quota.empty();
     }
 
-    void confine(Confinement&& confinement) { decision_.confinements.push_back(std::move(confinement)); }
+    void confine(Confinement&& confinement) { add(decision_.confinements, std::move(confinement)); }
     void ask_again(Duration after) { decision_.ask_again(after); }
+    void repeat(const Decision& decision) { decision_ = decision; }  // of another policy, instead of all else
 
     // Around what a policy says. Kernels that are gone are forgotten.
     void begin(const Snapshot& snapshot) {
@@ -80,7 +81,6 @@ public:
                    }) == snapshot.kernels.size();
         });
     }
-    const Decision& decision() const { return decision_; }  // what has changed so far
     Decision end() { return std::exchange(decision_, {}); }
 
 private:
@@ -102,9 +102,10 @@ private:
         else
             return reason;
     }
-    void add(Assignment&& assignment) {
-        if (decision_.assignments.empty()) decision_.assignments.reserve(8);  // one allocation for most
-        decision_.assignments.push_back(std::move(assignment));
+    template <class Entry>
+    static void add(std::vector<Entry>& to, Entry&& entry) {
+        if (to.empty()) to.reserve(8);  // one allocation for most
+        to.push_back(std::move(entry));
     }
 
     std::vector<Said> said_;

@@ -125,12 +125,9 @@ public:
     std::string_view name() const override { return policy_->name(); }
     Stops stops() const override { return policy_->stops(); }
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
-        while (std::unique_ptr<Study> study = policy_->study(snapshot)) {
-            study->run();
-            policy_->learn(std::move(study));
-        }
-        policy_->want(snapshot, now, wanted);
-        recorder_.write(snapshot, now, wanted.decision());
+        const Decision decision = study_and_decide(*policy_, snapshot, now);
+        recorder_.write(snapshot, now, decision);
+        wanted.repeat(decision);
     }
 
 private:

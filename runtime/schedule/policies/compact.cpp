@@ -31,7 +31,6 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -41,15 +40,15 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : aging_(knobs.aging), placement_(knobs.idle_grace) {}
+    explicit Compact(const CompactKnobs& knobs) : Policy(knobs.aging), placement_(knobs.idle_grace) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const bool changed = note_kernels(snapshot, now, wanted);
-        const Kernel* impatient = aging_.boosted(waiting_, now);
-        aging_.ask_again(wanted, waiting_, now);
+        const Kernel* impatient = aging().boosted(waiting_, now);
+        aging().ask_again(wanted, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
         if (impatient && first != first_) {
             placement_.replace(snapshot.device, first);
@@ -92,7 +91,6 @@ private:
         placed.said = placed.kernel->state != Kernel::State::kStopping;  // else it is named again
     }
 
-    Aging aging_;
     uint64_t first_ = 0;                  // the kernel that had the turn; 0: none
     std::vector<const Kernel*> waiting_;  // without CTAs, or with the turn; kept for its memory
     Placement placement_;

@@ -10,7 +10,9 @@ public:
     std::string_view name() const override { return "fifo"; }
     Stops stops() const override { return Stops::kNone; }
     void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
-        for (const Kernel& kernel : snapshot.kernels) wanted.resume(kernel, "first come, first served");
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.state == Kernel::State::kWaiting) wanted.run(kernel, "first come, first served");
+        }
     }
 };
 

@@ -17,7 +17,6 @@
 // No kernel starves: a kernel that is stopped as a whole gets a turn.
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/allocation.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -27,17 +26,17 @@ namespace {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : aging_(knobs.aging) {}
+    explicit Greedy(const GreedyKnobs& knobs) : Policy(knobs.aging) {}
     std::string_view name() const override { return "greedy"; }
     Stops stops() const override { return Stops::kAny; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const bool waited = tenant_waits();
-        const Kernel* turn = waited ? aging_.boosted(counted(snapshot), now) : nullptr;
+        const Kernel* turn = waited ? aging().boosted(counted(snapshot), now) : nullptr;
         if (arrived_or_last_taken(snapshot) || (turn && waits(*turn))) give_out(snapshot, turn);
         if (tenant_waits()) {
-            if (!waited) aging_.boosted(counted(snapshot), now);
-            aging_.ask_again(wanted, counted_, now);
+            if (!waited) aging().boosted(counted(snapshot), now);
+            aging().ask_again(wanted, counted_, now);
         }
         const auto others =
             std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
@@ -141,7 +140,6 @@ private:
         return place == given_.size() ? nullptr : &given_[place];
     }
 
-    Aging aging_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
     std::vector<Allocated> all_;  // of a decision; kept for its memory

@@ -45,7 +45,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/schedule/policies/aging.h"
+#include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/policies.h"
 #include "runtime/schedule/policies/short_job_bypass.h"
 
@@ -67,7 +67,8 @@ struct Width {
 
 class Hpf final : public Policy {
 public:
-    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), short_job_bypass_(knobs.short_job) {}
+    explicit Hpf(const HpfKnobs& knobs)
+        : Policy(knobs.aging), knobs_(knobs), short_job_bypass_(knobs.short_job) {}
     std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
     Stops stops() const override { return Stops::kAny; }
 
@@ -138,8 +139,8 @@ private:
     // The first two kernels share all SMs; the others wait.
     void share(const std::vector<Candidate>& queue, Wanted& wanted) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        equals_of(urgent).runs = name_of(urgent);
-        equals_of(other).runs = name_of(other);
+        runs_[urgent.priority] = name_of(urgent);
+        runs_[other.priority] = name_of(other);
         wanted.run(urgent, [&] { return fmt::format("finds room beside {}", other.tenant); });
         wanted.run(other, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
         for (size_t i = 2; i < queue.size(); ++i)
@@ -170,15 +171,15 @@ private:
 
     // Moves the kernel that goes first among kernels of one priority to the front.
     void to_front(Candidates begin, Candidates end, TimePoint now, Wanted& wanted) {
-        Equals& equals = equals_of(*begin->kernel);
+        const int priority = begin->kernel->priority;
         std::vector<const Kernel*> kernels;
         Candidates runs = end;
         for (auto each = begin; each != end; ++each) {
             kernels.push_back(each->kernel);
-            if (name_of(*each->kernel) == equals.runs) runs = each;
+            if (name_of(*each->kernel) == runs_[priority]) runs = each;
         }
-        const Kernel* impatient = equals.aging.boosted(kernels, now);
-        equals.aging.ask_again(wanted, kernels, now);
+        const Kernel* impatient = aging(priority).boosted(kernels, now);
+        aging(priority).ask_again(wanted, kernels, now);
         Candidates first = begin;
         if (impatient)
             first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
@@ -210,7 +211,7 @@ private:
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
-            Name& runs = equals_of(kernel).runs;
+            Name& runs = runs_[kernel.priority];
             if (!last || last->priority != kernel.priority) runs = {};
             last = &kernel;
             if (next == sms || (next > 0 && kernel.has_door)) {
@@ -257,20 +258,10 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
-    // State of the kernels of one priority.
-    struct Equals {
-        explicit Equals(const AgingKnobs& knobs) : aging(knobs) {}
-        Aging aging;
-        Name runs{};  // K_r
-    };
-    Equals& equals_of(const Kernel& kernel) {
-        return equals_.try_emplace(kernel.priority, knobs_.aging).first->second;
-    }
-
     HpfKnobs knobs_;
-    std::map<int, Equals> equals_;  // by priority
-    Name guest_{};                  // the kernel that found room
-    uint64_t host_ = 0;             // the stream beside it
+    std::map<int, Name> runs_;  // K_r, by priority
+    Name guest_{};              // the kernel that found room
+    uint64_t host_ = 0;         // the stream beside it
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;

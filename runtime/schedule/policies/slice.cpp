@@ -39,7 +39,6 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/policies.h"
@@ -56,7 +55,7 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs)
-        : knobs_(knobs), aging_(knobs.aging), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
+        : Policy(knobs.aging), knobs_(knobs), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
@@ -74,7 +73,7 @@ public:
         if (const auto rest = gap_left(now)) wanted.ask_again(*rest);
         // A kernel runs alone only until the models of all pairs are computed.
         if (!pairs_.complete() && !chosen_.pair()) wanted.ask_again(kNextModels);
-        aging_.ask_again(wanted, known, now);
+        aging().ask_again(wanted, known, now);
         for (const Kernel* kernel : known) say(*kernel, snapshot.device, wanted);
     }
 
@@ -130,7 +129,7 @@ private:
     }
 
     void choose(const Kernels& known, const Device& device, TimePoint now) {
-        const Kernel* impatient = aging_.boosted(known, now);
+        const Kernel* impatient = aging().boosted(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
         const bool both = chosen_.pair() && members[0].stays && members[1].stays,
@@ -245,8 +244,7 @@ private:
     };
 
     SliceKnobs knobs_;
-    Kernels known_;  // of the snapshot; kept for its memory
-    Aging aging_;
+    Kernels known_;                   // of the snapshot; kept for its memory
     IdleGrace<uint64_t> idle_grace_;  // by stream
     Pairs pairs_;
     Chosen chosen_;

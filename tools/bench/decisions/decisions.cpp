@@ -36,8 +36,9 @@ public:
     Stops stops() const override { return policy_->stops(); }
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         situations.push_back({snapshot, now});
-        policy_->want(snapshot, now, wanted);
-        if (recorder_) recorder_->write(snapshot, now, wanted.decision());
+        const Decision decision = policy_->decide(snapshot, now);
+        if (recorder_) recorder_->write(snapshot, now, decision);
+        wanted.repeat(decision);
     }
     std::vector<Situation> situations;
 

@@ -10,12 +10,19 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/schedule/estimate.h"
 #include "runtime/schedule/lookup.h"
-#include "runtime/schedule/policies/knobs.h"
-#include "runtime/schedule/policy.h"
+#include "runtime/schedule/snapshot.h"
+#include "runtime/schedule/wanted.h"
 
 namespace smt::runtime::schedule {
+
+// A kernel that waits longer than the starvation timeout goes first for a turn of at least `boost`, so that
+// no kernel starves. None of the papers has this. A turn is many times the cost of a stop, and a tenth of the
+// timeout: each waiting kernel takes at most a tenth of the time from the policy's own choice.
+struct AgingKnobs {
+    Duration starvation_timeout = std::chrono::milliseconds(100);
+    Duration boost = std::chrono::milliseconds(10);
+};
 
 class Aging {
 public:
