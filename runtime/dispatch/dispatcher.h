@@ -69,8 +69,6 @@ public:
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }
-    CUstream control() const { return supplies_.control(); }
-    SmSetPointer places_for(int multiprocessors) { return supplies_.places_for(multiprocessors); }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.

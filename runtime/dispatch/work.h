@@ -131,7 +131,8 @@ struct LongestTicket {
 // Most blocks of one smt::Launch: tickets and counts are 32 bits wide.
 inline constexpr uint64_t kMostBlocks = 1u << 30;
 
-struct Work {
+// A launch, as the program asked for it.
+struct KernelCall {
     ManagedFunction* function = nullptr;
     journal::Entry entry;  // for the journal
     uint32_t grid[3] = {1, 1, 1};
@@ -139,10 +140,16 @@ struct Work {
     uint32_t shared_bytes = 0;                  // dynamic
     std::vector<char> parameters;               // the program's
     std::vector<CUlaunchAttribute> attributes;  // of kDoor
-    uint64_t number = 0;                        // index among the stream's launches
-    uint32_t fits = 0;                          // CTAs on an SM
-    uint64_t total = 0;                         // blocks
-    uint64_t done = 0;                          // of those, in order
+    uint32_t unit = 1;                          // of kDoor: blocks of a cluster
+
+    uint32_t threads() const { return block[0] * block[1] * block[2]; }
+};
+
+struct Work : KernelCall {
+    uint64_t number = 0;              // index among the stream's launches
+    uint32_t fits = 0;                // CTAs on an SM
+    uint64_t total = 0;               // blocks
+    uint64_t done = 0;                // of those, in order
     std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
@@ -153,12 +160,8 @@ struct Work {
     uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;  // its number among the stream's driver launches
     uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
-    // Of kDoor: the number of the run under way (door_control.h), and the blocks of a unit, 1 without
-    // clusters.
-    uint64_t run = 0;
-    uint32_t unit = 1;
+    uint64_t run = 0;     // of kDoor: the number of the run under way (door_control.h)
 
-    uint32_t threads() const { return block[0] * block[1] * block[2]; }
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
     // Splits off the blocks that the launch under way does not cover. Empty: it covers all.
