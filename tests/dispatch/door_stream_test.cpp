@@ -34,7 +34,7 @@ class NoPolicy final : public schedule::Policy {
 public:
     std::string_view name() const override { return "none"; }
     Stops stops() const override { return Stops::kAny; }
-    schedule::Decision decide(const schedule::Snapshot&, schedule::TimePoint) override { return {}; }
+    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
 };
 
 struct DoorStream {

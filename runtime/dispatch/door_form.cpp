@@ -1,12 +1,10 @@
-// The part of ManagedStream that launches kernels with doors. A stop writes one word, for all that is in
-// flight. What is left of a launch is launched again from its frontier on, and the CTAs before it leave at
-// once.
+#include "runtime/dispatch/door_form.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "runtime/dispatch/dispatcher.h"
-#include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
@@ -45,80 +43,61 @@ CUlaunchConfig config_of(Work& work, CUstream stream) {
 
 }  // namespace
 
-// Launches in flight are of one form at a time: two forms are stopped by two words, and a launch must not
-// begin after an earlier one was stopped.
-bool ManagedStream::may_follow(const Work& work) const {
-    if (in_flight_.empty()) return true;
-    if (in_flight_.back().function->form != work.function->form) return false;
-    return !work.function->has_door() || (in_flight_.size() < kMostDoorRuns && !doors_.used_up());
-}
+DoorForm::DoorForm(const Parts& parts)
+    : LaunchForm(parts), doors_(parts.dispatcher.supplies().door_memory()) {}
 
-bool ManagedStream::suits_door(const Work& work) {
+bool DoorForm::suits(const Work& work) const {
     return work.total <= smt::kMostDoorUnits && work.unit != 0 && work.total % work.unit == 0;
 }
 
+CUresult DoorForm::prepare(bool idle, bool* anew) {
+    return doors_.prepare(parts_.stream, parts_.dispatcher.supplies().control(), idle, anew);
+}
+
 // Its next `blocks` (0: all that are left).
-CUresult ManagedStream::issue_door(Work& work, uint64_t blocks) {
-    bool anew = false;
-    SMT_TRY(doors_.prepare(stream_, dispatcher_.control(), in_flight_.empty(), &anew));
-    if (anew) SMT_TRY(get_ready());
+CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     const uint64_t wanted = blocks ? (blocks + work.unit - 1) / work.unit * work.unit : work.left();
     work.covered = static_cast<uint32_t>(std::min(wanted, work.left()));
     const auto unit_at = [&](uint64_t block) { return static_cast<uint32_t>(block / work.unit); };
     // A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where
     // all run at once: then all are admitted, or none.
-    const bool at_once = work.total <= uint64_t{work.fits} * multiprocessors();
-    const uint32_t shift = shift_for(work, work.function->waits && at_once);
+    const uint64_t places = uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher);
+    const uint32_t shift = shift_for(work, work.function->waits && work.total <= places);
     const smt::DoorLaunch door =
         doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift, &work.run);
     work.chunk = 1;
     work.tickets = 0;
     work.ctas = work.fits;
-    work.launch = launches_++;
-    Launched& launched = launched_[work.launch % kLaunchIds % launched_.size()];
-    launched = {};
-    launched.id = work.launch % kLaunchIds;
-    launched.name = work.entry.name;
-    launched.function = work.function;
-    launched.shape = work.shape();
-    launched.blocks = work.covered;
+    parts_.learner.begin(work);
     work.parameters.resize(work.function->launch_offset + sizeof door);
     std::memcpy(work.parameters.data() + work.function->launch_offset, &door, sizeof door);
     size_t bytes = work.parameters.size();
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
-    const CUlaunchConfig config = config_of(work, stream_);
-    dispatcher_.device().announce(work.entry);
+    const CUlaunchConfig config = config_of(work, parts_.stream);
+    parts_.dispatcher.device().announce(work.entry);
     const CUresult status =
-        dispatcher_.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
+        parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
     if (status != CUDA_SUCCESS) doors_.take_back();  // the runs in flight are one behind the other
     return status;
 }
 
-// The first launch as the run of quota mode, without quotas.
-CUresult ManagedStream::run_door(Work& work, uint64_t blocks) {
-    SMT_TRY(issue_door(work, blocks));
-    SMT_TRY(doors_.report(stream_, work.run, work.run, &words_->frontiers));
-    SMT_TRY(mark());
-    state_ = State::kRunning;
-    halted_ = false;
-    since_ = dispatcher_.now();
-    if (looks_on()) wake();  // the waiting thread polls from now on
+CUresult DoorForm::run(Work& work, uint64_t blocks) {
+    SMT_TRY(launch(work, blocks));
+    return report(work, work);
+}
+
+CUresult DoorForm::stop() { return doors_.stop(parts_.dispatcher.supplies().control()); }
+
+CUresult DoorForm::report(const Work& first, const Work& last) {
+    return doors_.report(parts_.stream, first.run, last.run, &parts_.markers.words().frontiers);
+}
+
+CUresult DoorForm::collect(const Work& first) {
+    first_ = first.run;
     return CUDA_SUCCESS;
 }
 
-CUresult ManagedStream::stop_doors() { return doors_.stop(dispatcher_.control()); }
-
-CUresult ManagedStream::report_doors() {
-    return doors_.report(stream_, in_flight_.front().run, in_flight_.back().run, &words_->frontiers);
-}
-
-// `run`: tickets run. `first`: the run with a door whose frontier was reported first.
-void ManagedStream::settle(Work& work, uint32_t run, uint64_t first) {
-    if (work.function->has_door())
-        work.settle_door(words_->frontiers[work.run - first]);
-    else
-        work.settle(run);
-}
+void DoorForm::settle(Work& work) { work.settle_door(parts_.markers.words().frontiers[work.run - first_]); }
 
 }  // namespace smt::runtime::dispatch
