@@ -13,7 +13,8 @@
 namespace smt::machine_code {
 namespace {
 
-constexpr uint64_t kStep = 16;  // bytes of an instruction
+constexpr uint64_t kStep = 16;    // bytes of an instruction
+constexpr uint64_t kMoved = 128;  // by how much code moves
 
 std::variant<std::string, Problem> assemble(const std::string& ptx, const std::string& architecture) {
     const std::string base = std::string(SMT_DOOR_CUBINS) + "/prologue." + std::to_string(getpid());
@@ -38,13 +39,12 @@ Halves at(std::string_view code, uint64_t offset) {
     return halves;
 }
 unsigned operation_at(std::string_view code, uint64_t offset) { return at(code, offset).low & 0x1ff; }
-constexpr unsigned kBra = 0x147, kExit = 0x14d;
+constexpr unsigned kBra = 0x147, kExit = 0x14d, kNop = 0x118, kCompare = 0x00c;
+unsigned guard_at(std::string_view code, uint64_t offset) { return at(code, offset).low >> 12 & 15; }
 
-// The target of the BRA at `offset`, which all threads take.
+// The target of the BRA at `offset`.
 uint64_t target(std::string_view code, uint64_t offset, int architecture) {
     const Halves branch = at(code, offset);
-    REQUIRE((branch.low & 0x1ff) == kBra);
-    REQUIRE((branch.low >> 12 & 15) == 7);
     // Bits 34 to 81 as a signed number.
     int64_t words = static_cast<int64_t>((branch.high << 30 | branch.low >> 34) << 16) >> 16;
     if (architecture >= 90) words = words * 256 + static_cast<int64_t>(branch.low >> 16 & 0xff);
@@ -168,63 +168,126 @@ TEST_CASE("a prologue that is moved is the one that ptxas makes for that place")
     }
 }
 
-TEST_CASE("an entry begins with a branch to what is appended, and comes back to its second instruction") {
+TEST_CASE("an entry begins with a test that leads to what is appended, and comes back to the moved code") {
     for_entries([](const Both& both, const PatchedEntry& entry) {
+        const int architecture = both.build.architecture;
         const std::string_view before = both.before.content(".text." + entry.name);
         const std::string_view after = both.after.content(".text." + entry.name);
-        REQUIRE(after.size() > before.size());
+        const uint64_t begin = kMoved + before.size();
+        REQUIRE(after.size() > begin);
         CHECK(after.size() % 128 == 0);
-        CHECK(target(after, 0, both.build.architecture) == before.size());
-        CHECK(after.substr(kStep, before.size() - kStep) == before.substr(kStep));
-        // The way back: the only branch for all threads that leads into the old code. Before it, the
-        // displaced instruction, with the same work and waiting for all six scoreboards.
+        CHECK(after.substr(kMoved, before.size()) == before);
+        // The head: what sets a predicate, and a branch for which it is the guard. No other one.
+        CHECK(target(after, kMoved - kStep, architecture) == begin);
+        CHECK(guard_at(after, kMoved - kStep) < 7);
+        uint64_t sets = 0;
+        for (uint64_t i = 0; i < kMoved - kStep; i += kStep) {
+            CHECK(guard_at(after, i) == 7);
+            CHECK(operation_at(after, i) != kBra);
+            if (operation_at(after, i) != kCompare) continue;
+            CHECK((at(after, i).high >> 17 & 7) == guard_at(after, kMoved - kStep));
+            sets = i + kStep;
+        }
+        CHECK(sets == (architecture < 90 ? kStep : 2 * kStep));
+        for (uint64_t i = sets; i < kMoved - kStep; i += kStep) CHECK(operation_at(after, i) == kNop);
+        // The way back: the only branch that leads into the moved code. It waits for all six scoreboards.
         uint64_t back = 0;
-        for (uint64_t i = before.size(); i < after.size(); i += kStep) {
-            if (operation_at(after, i) != kBra || (at(after, i).low >> 12 & 15) != 7) continue;
-            const uint64_t to = target(after, i, both.build.architecture);
-            if (to >= before.size()) continue;
+        for (uint64_t i = begin; i < after.size(); i += kStep) {
+            if (operation_at(after, i) != kBra) continue;
+            const uint64_t to = target(after, i, architecture);
+            if (to >= begin) continue;
             CHECK(back == 0);
-            CHECK(to == kStep);
+            CHECK(to == kMoved);
             back = i;
         }
-        REQUIRE(back > before.size());
-        const Halves first = at(before, 0), displaced = at(after, back - kStep);
-        CHECK(displaced.low == first.low);
-        CHECK(displaced.high == (first.high | 0x3full << 52));
+        REQUIRE(back > begin);
+        CHECK(guard_at(after, back) == 7);
+        CHECK((at(after, back).high >> 52 & 0x3f) == 0x3f);
         // Behind it, nothing that a CTA could run into.
         for (uint64_t i = back + kStep; i < after.size(); i += kStep)
-            CHECK(target(after, i, both.build.architecture) == i);
+            CHECK(target(after, i, architecture) == i);
     });
 }
 
-TEST_CASE("offsets of instructions stay, and the prologue's are added") {
+// Which words of an attribute are offsets: at `first` and every `step` further.
+struct Offsets {
+    uint8_t kind;
+    size_t first, step;
+};
+constexpr Offsets kOffsets[] = {{kExitOffsets, 0, 1},     {kCooperativeOffsets, 0, 1},
+                                {kWarpWideOffsets, 0, 1}, {kMbarrierOffsets, 0, 4},
+                                {kSyscallOffsets, 0, 1},  {kUnusedBytesOffsets, 0, 2}};
+
+std::vector<uint32_t> moved(std::vector<uint32_t> words, const Offsets& offsets) {
+    for (size_t i = offsets.first; i < words.size(); i += offsets.step) words[i] += kMoved;
+    return words;
+}
+
+TEST_CASE("offsets of instructions move with the code, and the prologue's are added") {
     std::set<uint8_t> seen;
     for_entries([&](const Both& both, const PatchedEntry& entry) {
-        const uint64_t size = old_size(both, entry.name);
+        const uint64_t begin = kMoved + old_size(both, entry.name);
         const std::string_view code = both.after.content(".text." + entry.name);
-        for (const uint8_t kind : {kExitOffsets, kCooperativeOffsets, kWarpWideOffsets, kIndirectBranches,
-                                   kMbarrierOffsets, kSyscallOffsets}) {
-            const auto before = both.before.words(entry.name, kind),
-                       after = both.after.words(entry.name, kind);
-            if (!before.empty()) seen.insert(kind);
+        for (const Offsets& offsets : kOffsets) {
+            const auto before = moved(both.before.words(entry.name, offsets.kind), offsets);
+            const auto after = both.after.words(entry.name, offsets.kind);
+            if (!before.empty()) seen.insert(offsets.kind);
             REQUIRE(after.size() >= before.size());
             CHECK(std::equal(before.begin(), before.end(), after.begin()));
-            if (kind != kExitOffsets && kind != kWarpWideOffsets) CHECK(after.size() == before.size());
+            if (offsets.kind != kExitOffsets && offsets.kind != kWarpWideOffsets)
+                CHECK(after.size() == before.size());
             for (size_t i = before.size(); i < after.size(); ++i) {
                 CHECK(after[i] % kStep == 0);
-                CHECK(after[i] > size);
+                CHECK(after[i] > begin);
                 CHECK(after[i] < code.size());
-                if (kind == kExitOffsets) CHECK(operation_at(code, after[i]) == kExit);
             }
+            if (offsets.kind == kExitOffsets)
+                for (const uint32_t exit : after) CHECK(operation_at(code, exit) == kExit);
         }
         // Every exit of the prologue is named.
         size_t exits = 0;
-        for (uint64_t i = size; i < code.size(); i += kStep) exits += operation_at(code, i) == kExit;
+        for (uint64_t i = begin; i < code.size(); i += kStep) exits += operation_at(code, i) == kExit;
         CHECK(both.after.words(entry.name, kExitOffsets).size() ==
               both.before.words(entry.name, kExitOffsets).size() + exits);
     });
-    CHECK(seen == std::set<uint8_t>{kExitOffsets, kCooperativeOffsets, kWarpWideOffsets, kIndirectBranches,
-                                    kMbarrierOffsets, kSyscallOffsets});
+    for (const uint8_t kind :
+         {kExitOffsets, kCooperativeOffsets, kWarpWideOffsets, kMbarrierOffsets, kSyscallOffsets})
+        CHECK(seen.contains(kind));
+}
+
+TEST_CASE("tables of branches hold distances within the code, and attributes where their targets are now") {
+    constexpr unsigned kBrx = 0x149;
+    size_t seen = 0;
+    for_entries([&](const Both& both, const PatchedEntry& entry) {
+        const auto before = both.before.words(entry.name, kIndirectBranches),
+                   after = both.after.words(entry.name, kIndirectBranches);
+        REQUIRE(before.size() == after.size());
+        if (before.empty()) return;
+        const std::string_view code = both.after.content(".text." + entry.name),
+                               table = both.after.content(".nv.constant2." + entry.name);
+        CHECK(table == both.before.content(".nv.constant2." + entry.name));
+        std::set<uint32_t> entries;
+        for (size_t i = 0; i + sizeof(uint32_t) <= table.size(); i += sizeof(uint32_t)) {
+            uint32_t word;
+            std::memcpy(&word, table.data() + i, sizeof word);
+            entries.insert(word);
+        }
+        for (size_t i = 0; i < before.size();) {
+            REQUIRE(i + 3 <= before.size());
+            CHECK(after[i] == before[i] + kMoved);
+            CHECK(operation_at(code, after[i]) == kBrx);
+            // What is added to a table's word leads to the old begin of the code, now at 128.
+            const uint64_t base = target(code, after[i], both.build.architecture);
+            CHECK(base == kMoved);
+            const size_t end = i + 3 + before[i + 2];
+            CHECK(after[i + 2] == before[i + 2]);
+            for (i += 3; i < end; ++i, ++seen) {
+                CHECK(after[i] == before[i] + kMoved);
+                CHECK(entries.contains(static_cast<uint32_t>(after[i] - base)));
+            }
+        }
+    });
+    CHECK(seen > 10);
 }
 
 TEST_CASE("one parameter more, behind the others") {
@@ -272,29 +335,96 @@ TEST_CASE("registers up to sm_89 stand in the section's header, too") {
     });
 }
 
-TEST_CASE("symbols are as before, but for the entries' sizes") {
+// By sections of code that move: the symbol of the entry.
+std::map<uint32_t, uint32_t> moved_sections(const Both& both) {
+    std::map<uint32_t, uint32_t> result;
+    std::set<std::string> names;
+    for (const PatchedEntry& entry : both.entries)
+        if (entry.reason.empty()) names.insert(entry.name);
+    const std::string_view symbols = both.before.content(".symtab"), strings = both.before.content(".strtab");
+    for (uint32_t i = 0; i * sizeof(Elf64_Sym) < symbols.size(); ++i) {
+        Elf64_Sym symbol;
+        std::memcpy(&symbol, symbols.data() + i * sizeof symbol, sizeof symbol);
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && (symbol.st_other & 0x10) &&
+            names.contains(strings.data() + symbol.st_name))
+            result[symbol.st_shndx] = i;
+    }
+    CHECK(result.size() == names.size());
+    return result;
+}
+
+TEST_CASE("symbols within moved code move, entries grow, all else is as before") {
+    size_t inner = 0;
     for (const auto& both : all_builds()) {
+        const auto moved = moved_sections(*both);
         const std::string_view before = both->before.content(".symtab"),
                                after = both->after.content(".symtab");
         REQUIRE(before.size() == after.size());
-        size_t changed = 0;
-        for (size_t i = 0; i < before.size(); i += sizeof(Elf64_Sym)) {
+        for (uint32_t i = 0; i * sizeof(Elf64_Sym) < before.size(); ++i) {
             Elf64_Sym old, now;
-            std::memcpy(&old, before.data() + i, sizeof old);
-            std::memcpy(&now, after.data() + i, sizeof now);
-            if (old.st_size != now.st_size) {
-                ++changed;
-                CHECK(now.st_size == both->after.file.sections()[now.st_shndx].sh_size);
-                CHECK((old.st_other & 0x10) != 0);
+            std::memcpy(&old, before.data() + i * sizeof old, sizeof old);
+            std::memcpy(&now, after.data() + i * sizeof now, sizeof now);
+            const auto section = moved.find(old.st_shndx);
+            if (section != moved.end()) {
+                if (section->second == i) {
+                    CHECK(now.st_size == both->after.file.sections()[now.st_shndx].sh_size);
+                    old.st_size = now.st_size;
+                } else if (ELF64_ST_TYPE(old.st_info) != STT_SECTION) {
+                    ++inner;
+                    CHECK(old.st_value != 0);
+                    old.st_value += kMoved;
+                }
             }
-            old.st_size = now.st_size;
             CHECK(std::memcmp(&old, &now, sizeof old) == 0);
         }
-        CHECK(changed == both->entries.size() - (both->build.architecture == 80));
     }
+    CHECK(inner > 0);
 }
 
-TEST_CASE("all other sections stay: debug information, lines, relocations, constants") {
+// What is relocated and by what, moved as it has to be: places in code; addends of an entry's own symbol,
+// where the code refers to a place within itself, and all of debug sections. `addends`: how many have moved.
+std::string moved_relocations(const Both& both, uint32_t number, std::map<bool, size_t>& addends) {
+    const Elf64_Shdr& section = both.before.file.sections()[number];
+    std::string bytes(both.before.file.content(number));
+    if (section.sh_type != SHT_RELA) return bytes;
+    const auto moved = moved_sections(both);
+    const bool debug = !(both.before.file.sections()[section.sh_info].sh_flags & SHF_ALLOC);
+    for (size_t i = 0; i + sizeof(Elf64_Rela) <= bytes.size(); i += sizeof(Elf64_Rela)) {
+        Elf64_Rela each;
+        std::memcpy(&each, bytes.data() + i, sizeof each);
+        if (moved.contains(section.sh_info)) each.r_offset += kMoved;
+        for (const auto& [code, symbol] : moved) {
+            if (ELF64_R_SYM(each.r_info) != symbol || (!debug && each.r_addend == 0)) continue;
+            each.r_addend += kMoved;
+            ++addends[debug];
+        }
+        std::memcpy(bytes.data() + i, &each, sizeof each);
+    }
+    return bytes;
+}
+
+// Up to sm_89, relocations of debug sections have their addends in these.
+void check_frame_of_80(const Both& both) {
+    const std::string_view records = both.before.content(".rel.debug_frame");
+    std::string frame(both.before.content(".debug_frame"));
+    size_t changed = 0;
+    for (const auto& [code, symbol] : moved_sections(both))
+        for (size_t i = 0; i + sizeof(Elf64_Rel) <= records.size(); i += sizeof(Elf64_Rel)) {
+            Elf64_Rel each;
+            std::memcpy(&each, records.data() + i, sizeof each);
+            if (ELF64_R_SYM(each.r_info) != symbol) continue;
+            uint64_t word;
+            std::memcpy(&word, frame.data() + each.r_offset, sizeof word);
+            word += kMoved;
+            std::memcpy(frame.data() + each.r_offset, &word, sizeof word);
+            ++changed;
+        }
+    CHECK(changed > 10);
+    CHECK(both.after.content(".debug_frame") == frame);
+}
+
+TEST_CASE("relocations move with the code, and all other sections stay") {
+    std::map<bool, size_t> addends;
     for (const auto& both : all_builds()) {
         INFO(both->build.name);
         std::set<std::string> touched{".symtab", ".nv.info"};
@@ -302,11 +432,15 @@ TEST_CASE("all other sections stay: debug information, lines, relocations, const
             for (const char* prefix : {".text.", ".nv.info.", ".nv.constant0."})
                 touched.insert(prefix + entry.name);
         CHECK(both->before.sections == both->after.sections);
+        if (both->build.architecture == 80) {
+            touched.insert(".debug_frame");
+            check_frame_of_80(*both);
+        }
         std::set<std::string> kept;
         for (const auto& [name, number] : both->before.sections) {
             if (touched.contains(name)) continue;
             INFO(name);
-            CHECK(both->before.file.content(number) == both->after.file.content(number));
+            CHECK(moved_relocations(*both, number, addends) == both->after.file.content(number));
             const Elf64_Shdr &old = both->before.file.sections()[number],
                              &now = both->after.file.sections()[number];
             CHECK(old.sh_info == now.sh_info);
@@ -320,6 +454,8 @@ TEST_CASE("all other sections stay: debug information, lines, relocations, const
         CHECK(kept.contains(".debug_line") == (name == "90-lineinfo" || name == "90-G"));
         CHECK(kept.contains(".debug_info") == (name == "90-G"));
     }
+    CHECK(addends[true] > 100);
+    CHECK(addends[false] > 10);  // what calls leave as the place to come back to
 }
 
 }  // namespace
