@@ -42,7 +42,7 @@ std::vector<Instruction> instructions_of(std::string_view code) {
 }
 
 // What we know of branches has to be true of those that were assembled: the one that closes the code leads to
-// itself, all lead to an instruction of it, and one to the trap. Of these two, ours is made.
+// itself, and all lead to an instruction of it or to the trap. Of these, ours is made.
 std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t trap, Prologue& prologue) {
     const Instruction& closing = all.back();
     const auto closes = [&](BranchForm form) {
@@ -51,7 +51,7 @@ std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t 
     if (closes(BranchForm::kWhole) == closes(BranchForm::kSplit))
         return Problem{"the assembled prologue does not end with a branch to itself"};
     const BranchForm form = closes(BranchForm::kWhole) ? BranchForm::kWhole : BranchForm::kSplit;
-    bool to_trap = false;
+    bool any = false;
     for (size_t i = 1; i < trap; ++i) {
         if (!all[i].is(Operation::kBranch)) continue;
         const int64_t jump = all[i].jump(form), bytes = static_cast<int64_t>(kInstructionBytes);
@@ -59,11 +59,10 @@ std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t 
         if (jump % bytes != 0 || target < 1 || target > static_cast<int64_t>(trap) ||
             all[i].with_jump(jump, form) != all[i])
             return Problem{"a branch of the assembled prologue is of an unknown form"};
-        if (target != static_cast<int64_t>(trap)) continue;
         prologue.branch = closing.scheduled_as(all[i]);
-        to_trap = true;
+        any = true;
     }
-    if (!to_trap) return Problem{"no branch of the assembled prologue leads to the kernel"};
+    if (!any) return Problem{"the assembled prologue has no branch"};
     prologue.form = form;
     return std::nullopt;
 }

@@ -36,7 +36,7 @@ std::string prologue_text(int architecture, uint32_t parameter) {
     return fmt::format(".version {}.{}\n.target sm_{}\n.address_size 64\n", version / 10, version % 10,
                        architecture) +
            begin("head") + kHeadText + begin("door") +
-           door_text("door_launch", architecture >= kFirstDoorWithClusters) + "  trap;\n}\n";
+           door_text("door_launch", architecture >= kFirstDoorWithClusters, true) + "  trap;\n}\n";
 }
 
 }  // namespace smt::machine_code
