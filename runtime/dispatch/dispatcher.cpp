@@ -326,33 +326,32 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     Decider& decider = member.trial ? *member.trial : member.orders;
     const View view{*member.stream, kernel, member.stream->passes_through(), now()};
     const Step step = quiesces(member) ? Orders::to_rest(kernel, view.passes_through) : decider.next(view);
-    bool done = false;
-    const bool possible = carry_out(*member.stream, step, &done);
-    if (done) decider.done(step);
-    return possible;
+    const Outcome outcome = carry_out(*member.stream, step);
+    if (outcome == Outcome::kDone) decider.done(step);
+    return outcome != Outcome::kNotNow;
 }
 
-// Failures are returned by the program's next call. `done`: it has had its effect.
-bool Dispatcher::carry_out(ManagedStream& stream, const Step& step, bool* done) {
+// Failures are returned by the program's next call.
+Dispatcher::Outcome Dispatcher::carry_out(ManagedStream& stream, const Step& step) {
     CUresult status = CUDA_SUCCESS;
     switch (step.what) {
         case Step::What::kNone:
-            return true;
+            break;
         case Step::What::kStop:
-            return *done = stream.stop();
+            return stream.stop() ? Outcome::kDone : Outcome::kNotNow;
         case Step::What::kHalt:
-            if (!stream.ready()) return false;
+            if (!stream.ready()) return Outcome::kNotNow;
             status = stream.halt();
             break;
         case Step::What::kPassThrough:
             stream.pass_through();
-            return true;
+            break;
         case Step::What::kRun:
             status = stream.run(step.quotas, step.slice);
             if (status != CUDA_SUCCESS) stream.pass_through();
             break;
         case Step::What::kChange:
-            if (!stream.ready()) return false;
+            if (!stream.ready()) return Outcome::kNotNow;
             status = stream.change(step.quotas);
             if (status == CUDA_SUCCESS && step.growth) status = stream.grow(step.growth);
             break;
@@ -363,8 +362,7 @@ bool Dispatcher::carry_out(ManagedStream& stream, const Step& step, bool* done) 
             status = stream.fill_up();
             break;
     }
-    *done = status == CUDA_SUCCESS;
-    return true;
+    return status == CUDA_SUCCESS ? Outcome::kDone : Outcome::kFailed;
 }
 
 }  // namespace smt::runtime::dispatch

@@ -104,9 +104,10 @@ private:
     Member* member_of(uint64_t stream);
     void give(const schedule::Assignment& assignment);
     void give(const schedule::Confinement& confinement);
-    void follow(Member& member);                                          // takes its next step
-    bool follow(Member& member, const schedule::Kernel& kernel);          // false: not possible now
-    bool carry_out(ManagedStream& stream, const Step& step, bool* done);  // likewise
+    void follow(Member& member);                                  // takes its next step
+    bool follow(Member& member, const schedule::Kernel& kernel);  // false: not possible now
+    enum class Outcome { kDone, kFailed, kNotNow };
+    static Outcome carry_out(ManagedStream& stream, const Step& step);
     void weigh_tenants();
 
     std::unique_lock<std::mutex> lock_wanted();

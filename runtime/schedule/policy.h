@@ -45,13 +45,13 @@ public:
         want(snapshot, now, wanted_);
         return wanted_.end();
     }
-    virtual void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) = 0;
     // A computation to run, and to pass to learn(), before the snapshot is decided on; null: none is missing.
     // Without it decide() does the computation itself: same decision, but it may take milliseconds.
     virtual std::unique_ptr<Study> study(const Snapshot&) { return nullptr; }
     virtual void learn(std::unique_ptr<Study>) {}  // a study() of this policy that has run
 
 protected:
+    virtual void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) = 0;
     explicit Policy(const AgingKnobs& aging = {}) : knobs_(aging) {}
     // The starvation guard. Each group of kernels has a turn of its own.
     Aging& aging(int group = 0) { return aging_.try_emplace(group, knobs_).first->second; }
