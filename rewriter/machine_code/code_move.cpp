@@ -56,7 +56,9 @@ private:
                              bytes_);
         if (!starts_.contains(each.symbol)) return;
         // Without an offset it means the entry; debug information means the code.
-        const bool debug = !(cubin_.sections()[each.target].sh_flags & SHF_ALLOC);
+        const Elf64_Shdr& target = cubin_.sections()[each.target];
+        const bool debug = target.sh_type == SHT_PROGBITS && !(target.sh_flags & SHF_ALLOC) &&
+                           each.target != cubin_.sections()[symbols_].sh_link;
         if (each.has_addend) {
             if (debug || each.addend != 0)
                 add_at<uint64_t>(cubin_.change(each.record), each.record_at + offsetof(Elf64_Rela, r_addend),

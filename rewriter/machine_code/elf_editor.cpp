@@ -131,9 +131,19 @@ std::variant<std::vector<ElfEditor::Growth>, Problem> ElfEditor::growths() const
 
 // Of two sections that share their bytes one cannot change alone.
 std::optional<Problem> ElfEditor::find_alias(const std::vector<Growth>& growths) const {
+    const std::vector<bool> has_content = find_contents(file_);
     for (uint32_t i = 0; i < sections().size(); ++i) {
         const Elf64_Shdr& section = sections()[i];
         if (section.sh_type == SHT_NOBITS || section.sh_type == SHT_NULL || section.sh_size == 0) continue;
+        if (has_content[i]) {
+            const Range range{section.sh_offset, section.sh_size};
+            auto met = std::partition_point(growths.begin(), growths.end(), [&](const Growth& each) {
+                return each.end <= section.sh_offset;
+            });
+            for (; met != growths.end() && range.meets({met->begin, met->end - met->begin}); ++met)
+                if (met->section != i)
+                    return Problem{fmt::format("sections {} and {} share their bytes", met->section, i)};
+        }
         auto same = std::partition_point(growths.begin(), growths.end(),
                                          [&](const Growth& each) { return each.begin < section.sh_offset; });
         if (same != growths.end() && same->begin == section.sh_offset && same->section != i)

@@ -133,6 +133,12 @@ private:
             named.reason = "a relocation leads out of its code";
     }
 
+    bool holds_names(const CubinEntry& entry) const {
+        const uint32_t names = file_.sections()[result_.symbols].sh_link;
+        return names == entry.code || names == entry.attributes || names == entry.constants ||
+               names == result_.common_attributes;
+    }
+
     void judge(CubinEntry& entry) {
         if (!entry.reason.empty()) return;
         const Parts& parts = parts_[entry.code];
@@ -152,6 +158,8 @@ private:
             entry.reason = "it has no attributes";
         else if (!parts.constants)
             entry.reason = "it has no constant bank";
+        else if (holds_names(entry))
+            entry.reason = "the names of symbols stand in its sections";
         else
             entry.reason = parts.reason;
     }

@@ -3,10 +3,10 @@
 //   entry, unpatched:  A B C ... end
 //   patched:           head; A B C ... end; P: prologue; branch to A
 //
-// The head is put in front of the code in the entry's own section, the prologue behind it. One parameter more,
-// behind the others, has what the prologue goes by (DoorLaunch); zeros for a launch that is not to be stopped,
-// which falls through the head. Others branch from there to the prologue, and from that back, if admitted. What
-// says where the code is moves with it (code_move.h, attributes.h).
+// The head is put in front of the code in the entry's own section, the prologue behind it. One parameter
+// more, behind the others, has what the prologue goes by (DoorLaunch); zeros for a launch that is not to be
+// stopped, which falls through the head. Others branch from there to the prologue, and from that back, if
+// admitted. What says where the code is moves with it (code_move.h, attributes.h).
 //
 // Nothing in the cubin is trusted. What is not laid out as ptxas does it is left alone, with a reason.
 #pragma once

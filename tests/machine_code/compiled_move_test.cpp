@@ -89,7 +89,7 @@ void check_frame_of_80(const Both& both) {
             ++changed;
         }
     CHECK(changed > 10);
-    CHECK(both.after.content(".debug_frame") == frame);
+    CHECK((both.after.content(".debug_frame") == frame));
 }
 
 TEST_CASE("relocations move with the code, and all other sections stay") {
@@ -109,7 +109,7 @@ TEST_CASE("relocations move with the code, and all other sections stay") {
         for (const auto& [name, number] : both->before.sections) {
             if (touched.contains(name)) continue;
             INFO(name);
-            CHECK(moved_relocations(*both, number, addends) == both->after.file.content(number));
+            CHECK((moved_relocations(*both, number, addends) == both->after.file.content(number)));
             const Elf64_Shdr &old = both->before.file.sections()[number],
                              &now = both->after.file.sections()[number];
             CHECK(old.sh_info == now.sh_info);

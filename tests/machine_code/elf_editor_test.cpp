@@ -93,18 +93,16 @@ TEST_CASE("sections that share bytes cannot grow alone, and none can shrink") {
         editor.change(code).pop_back();
         CHECK(problem_of(editor.write()).find("cannot change its size") != std::string::npos);
     }
-    for (const uint64_t at : {uint64_t{0}, uint64_t{16}}) {
+    for (const int at : {-16, 0, 16}) {
         Elf64_Shdr alias = first.sections()[other];
-        alias.sh_offset = first.sections()[code].sh_offset + at;
+        alias.sh_offset = first.sections()[code].sh_offset + static_cast<uint64_t>(at);
         alias.sh_size = 32;
         std::string shared = bytes;
         std::memcpy(shared.data() + header.e_shoff + other * sizeof alias, &alias, sizeof alias);
         ElfEditor editor = must_be(ElfEditor::read(shared));
         CHECK(must_be(editor.write()) == shared);
         editor.change(code) += "more";
-        const std::string problem = problem_of(editor.write());
-        CHECK(problem.find(at ? "inside of a section that changes" : "share their bytes") !=
-              std::string::npos);
+        CHECK(problem_of(editor.write()).find("share their bytes") != std::string::npos);
     }
 }
 

@@ -102,6 +102,10 @@ TEST_CASE("entries whose parts are not as ptxas lays them out") {
           "it has no attributes");
     CHECK(Changed().header(".nv.constant0.k", [](Elf64_Shdr& header) { header.sh_info = 1; }).reason() ==
           "it has no constant bank");
+    const std::string names = corpus_cubin("names_in_code");
+    Prologues prologues = corpus_prologues();
+    CHECK(must_be(patch(names, prologues)).entries.at(0).reason ==
+          "the names of symbols stand in its sections");
     CHECK(Changed().header(".nv.constant0.k", [](Elf64_Shdr& header) { header.sh_size -= 4; }).reason() ==
           "its parameters do not fill its constant bank");
 }
