@@ -19,6 +19,8 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/durations.h"
+#include "runtime/dispatch/graph_doors.h"
+#include "runtime/dispatch/graph_moves.h"
 #include "runtime/dispatch/half_ctas.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
@@ -94,6 +96,10 @@ public:
     CUstream control() const { return control_; }  // on which nothing ever waits
     ControlMemory& control_memory() { return control_memory_; }
     DoorMemory& door_memory() { return door_memory_; }
+    GraphWords& graph_words() { return graph_words_; }
+    GraphMoves& graph_moves() { return graph_moves_; }
+    // Whether the policy may stop tenants at all. Takes no lock.
+    bool may_stop() const { return stops_.load(std::memory_order_relaxed) != schedule::Policy::Stops::kNone; }
     SmSets& sm_sets() { return sm_sets_; }
     // The set for a policy's number of SMs. Null if there is none, which the journal says once.
     SmSetPointer places_for(int multiprocessors);
@@ -176,6 +182,8 @@ private:
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
     DoorMemory door_memory_;
+    GraphWords graph_words_{door_memory_};
+    GraphMoves graph_moves_{device_.driver()};
     StreamWordsPool words_;
     SmSets sm_sets_;
     std::atomic<bool> unplaced_{false};  // the journal says that there are no sets

@@ -281,7 +281,7 @@ CUresult ManagedStream::settle() {
     const bool doors =
         state_ == State::kRunning ? waiting_.front().function->has_door() : in_flight_with_door();
     uint32_t run = 0;
-    if (!doors) SMT_TRY(tickets_run(&run));
+    SMT_TRY(doors ? settle_graph() : tickets_run(&run));
     if (state_ == State::kRunning) settle_run(run);
     settle_in_flight(run);
     launch_ahead_.forget();

@@ -26,7 +26,8 @@
 // while one of its nodes waits (wait_list.h). One exception: a thread that waits for its turn to launch is
 // counted, and gets it, because it may be the thread that writes the value.
 //
-// A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them.
+// A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them. So
+// does a graph whose kernels have doors (graph_doors.h).
 //
 // program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, doors.cpp
 // launches of kernels with doors, progress.cpp and mappings.cpp what policies learn, and managed_stream.cpp
@@ -148,10 +149,14 @@ private:
     CUresult issue(Work&& work);
     CUresult issue_workers(Work& work);
     static bool suits_door(const Work& work);
+    void note_launched(Work& work);
     CUresult issue_door(Work& work, uint64_t blocks);
+    CUresult issue_graph(Work& work);
     CUresult stop_doors();
     CUresult report_doors();
     CUresult run_door(Work& work, uint64_t blocks);
+    CUresult settle_graph();
+    Work& under_way_first() { return state_ == State::kRunning ? waiting_.front() : in_flight_.front(); }
     bool may_follow(const Work& work) const;  // what is in flight
     bool in_flight_with_door() const {
         return !in_flight_.empty() && in_flight_.front().function->has_door();

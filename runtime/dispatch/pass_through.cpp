@@ -97,7 +97,9 @@ CUresult ManagedStream::issue(Work&& work) {
     last_issued_ = dispatcher_.now();
     const bool known = tenant_->preemptor.load(std::memory_order_relaxed) || tickets_used_up();
     const uint32_t most = in_flight_with_door() ? kDoorsBetweenMarkers : kLaunchesBetweenMarkers;
-    return known || unmarked_ >= most || launch_ahead_.wants_marker() ? mark() : CUDA_SUCCESS;
+    return known || in_flight_.back().graph || unmarked_ >= most || launch_ahead_.wants_marker()
+               ? mark()
+               : CUDA_SUCCESS;
 }
 
 // When the GPU reaches the marker, everything before it is over.

@@ -34,9 +34,8 @@ CUresult ManagedStream::launch(Work&& work) {
     SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    uint32_t fits = 0;
-    SMT_TRY(fitting(work, &fits));  // now, while the program can get the error
-    work.fits = fits;
+    work.fits = 1;
+    if (!work.graph) SMT_TRY(fitting(work, &work.fits));  // now, while the program can get the error
     if (work.function->has_door() && !suits_door(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = ++numbers_;
     go_on();

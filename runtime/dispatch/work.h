@@ -24,10 +24,11 @@ namespace smt::runtime::dispatch {
 enum class Form : uint8_t {
     kPersistent,  // by its workers, between two blocks; they keep to quotas, and to ranges
     kDoor,        // by the door in its machine code (rewriter/device/door.h), before each CTA
+    kGraph,       // by the doors of the kernels in it (graph_doors.h)
 };
 
 // The managed form of a kernel, or the kernel itself if it has a door. Owned by the image that holds it,
-// which is not unloaded before the work of its session is settled.
+// which is not unloaded before the work of its session is settled. Of a graph: owned by its GraphDoors.
 struct ManagedFunction {
     CUfunction function = nullptr;  // null: none
     Form form = Form::kPersistent;
@@ -40,7 +41,7 @@ struct ManagedFunction {
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
 
     bool persistent() const { return function && form == Form::kPersistent; }
-    bool has_door() const { return function && form == Form::kDoor; }
+    bool has_door() const { return function && form != Form::kPersistent; }
 
     // CTAs that fit on an SM; a cache of the last shape asked for. 0: not cached.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -110,9 +111,12 @@ struct LongestTicket {
 // Most blocks of one smt::Launch: tickets and counts are 32 bits wide.
 inline constexpr uint64_t kMostBlocks = 1u << 30;
 
+class GraphDoors;
+
 struct Work {
     ManagedFunction* function = nullptr;
-    journal::Entry entry;  // for the journal
+    std::shared_ptr<GraphDoors> graph;  // of kGraph: `total` counts the blocks of all its kernels
+    journal::Entry entry;               // for the journal
     uint32_t grid[3] = {1, 1, 1};
     uint32_t block[3] = {1, 1, 1};
     uint32_t shared_bytes = 0;                  // dynamic
