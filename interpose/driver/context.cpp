@@ -15,6 +15,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
+#include "interpose/transport/answers.h"
 #include "interpose/transport/connect.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
@@ -112,6 +113,7 @@ CUresult free_everything(CUcontext context) {
     CUresult status = order_after_all();
     driver::release_memory();
     CUresult reset = call_despite_error(protocol::Op::kContextReset, status);
+    forget_answers();
     release_all_objects();
     forget_captures();
     after_sync();

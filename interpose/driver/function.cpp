@@ -7,6 +7,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/lock.h"
+#include "interpose/transport/answers.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 
@@ -195,6 +196,7 @@ CUresult set_function_attribute(Function* function, CUfunction_attribute attribu
     call.in(FunctionAttribute{function->id, attribute, value, 0});
     SMT_TRY(call.wait());
     function->attributes[attribute].store(value, std::memory_order_relaxed);
+    forget_answers();
     return CUDA_SUCCESS;
 }
 

@@ -15,6 +15,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
 #include "interpose/process/state.h"
+#include "interpose/transport/answers.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose {
@@ -94,6 +95,7 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
 
 CUresult unload_image(Image* image) {
     CUresult earlier = order_after_all();
+    forget_answers();  // the next image's kernels may have the same numbers
     CUresult status = call_despite_error(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier);
     if (status != CUDA_SUCCESS) return status;
     driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));

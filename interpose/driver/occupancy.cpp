@@ -1,10 +1,7 @@
 // The block size of the highest occupancy: the algorithm that the CUDA runtime publishes in cuda_runtime.h.
 // It runs in the client because it calls the application back for the shared memory of a block size. Block
-// counts come from the server, one query for each size tried, and are cached, since libraries repeat the same
-// queries.
+// counts come from the server, one query for each size tried, which are remembered (transport/answers.h).
 #include <cuda.h>
-
-#include <atomic>
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
@@ -13,80 +10,6 @@
 namespace smt::interpose::driver {
 
 namespace {
-
-// A direct-mapped cache of results. An entry is written under its sequence number, which is odd during the
-// write. A reader that finds it odd or changed queries the server.
-struct Answer {
-    std::atomic<uint32_t> sequence;
-    std::atomic<uint32_t> function;  // the server's id + 1; 0: empty
-    std::atomic<uint32_t> block;
-    std::atomic<uint32_t> flags;
-    std::atomic<uint64_t> shared_bytes;
-    std::atomic<uint64_t> state;  // settings_of() the function, and the result
-};
-constexpr uint32_t kAnswers = 1024;
-constinit Answer answers[kAnswers] = {};
-
-// The inputs of the result beyond the query: settings that a program can change, and identifying facts of the
-// kernel, because the server may reuse an id after an unload.
-uint32_t settings_of(const Function& function) {
-    uint32_t settings = function.name_hash;
-    for (CUfunction_attribute attribute :
-         {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_NUM_REGS,
-          CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT})
-        settings = settings * 31 +
-                   static_cast<uint32_t>(function.attributes[attribute].load(std::memory_order_relaxed));
-    return settings;
-}
-
-Answer& slot_of(uint32_t function, uint32_t block, uint64_t shared_bytes, uint32_t flags) {
-    uint64_t key = (uint64_t(function) << 32 | block) * 0x9e3779b97f4a7c15ull ^
-                   (shared_bytes * 31 + flags) * 0xbf58476d1ce4e5b9ull;
-    return answers[(key >> 40) % kAnswers];
-}
-
-bool remembered(const Function& function, uint32_t block, uint64_t shared_bytes, uint32_t flags,
-                int& blocks) {
-    Answer& answer = slot_of(function.id, block, shared_bytes, flags);
-    uint32_t sequence = answer.sequence.load(std::memory_order_acquire);
-    if (sequence & 1) return false;
-    bool same = answer.function.load(std::memory_order_relaxed) == function.id + 1 &&
-                answer.block.load(std::memory_order_relaxed) == block &&
-                answer.flags.load(std::memory_order_relaxed) == flags &&
-                answer.shared_bytes.load(std::memory_order_relaxed) == shared_bytes;
-    uint64_t state = answer.state.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (!same || state >> 32 != settings_of(function)) return false;
-    blocks = static_cast<int>(state);
-    return answer.sequence.load(std::memory_order_relaxed) == sequence;
-}
-
-void remember(const Function& function, uint32_t block, uint64_t shared_bytes, uint32_t flags, int blocks) {
-    Answer& answer = slot_of(function.id, block, shared_bytes, flags);
-    uint32_t sequence = answer.sequence.load(std::memory_order_relaxed);
-    if (sequence & 1 ||
-        !answer.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire))
-        return;
-    std::atomic_thread_fence(std::memory_order_release);
-    answer.function.store(function.id + 1, std::memory_order_relaxed);
-    answer.block.store(block, std::memory_order_relaxed);
-    answer.flags.store(flags, std::memory_order_relaxed);
-    answer.shared_bytes.store(shared_bytes, std::memory_order_relaxed);
-    answer.state.store(uint64_t(settings_of(function)) << 32 | static_cast<uint32_t>(blocks),
-                       std::memory_order_relaxed);
-    answer.sequence.store(sequence + 2, std::memory_order_release);
-}
-
-CUresult active_blocks(const Function& function, int block, size_t shared_bytes, unsigned int flags,
-                       int& blocks) {
-    if (remembered(function, block, shared_bytes, flags, blocks)) return CUDA_SUCCESS;
-    CUfunction handle = reinterpret_cast<CUfunction>(const_cast<Function*>(&function));
-    CUresult status = driver::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle, block,
-                                                                                   shared_bytes, flags);
-    if (status == CUDA_SUCCESS) remember(function, block, shared_bytes, flags, blocks);
-    return status;
-}
 
 struct Limits {
     int threads_per_sm;
@@ -133,7 +56,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
         size_t shared_bytes =
             blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
         int blocks = 0;
-        SMT_TRY(active_blocks(*function, block, shared_bytes, flags, blocks));
+        SMT_TRY(driver::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, block,
+                                                                             shared_bytes, flags));
         if (block * blocks > best_threads) {
             best_threads = block * blocks;
             best_block = block;

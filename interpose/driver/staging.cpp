@@ -11,6 +11,7 @@
 
 #include "interpose/driver/capture.h"
 #include "interpose/process/state.h"
+#include "interpose/transport/call_timer.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
@@ -49,6 +50,7 @@ CUresult open_staging(LaneStaging& staging) {
 }
 
 bool nap_until(uint32_t word, uint64_t value, int naps) {
+    const TimedWait timed(&protocol::CallTimes::word);
     std::atomic<uint64_t>& reached = completion_word(word);
     for (int i = 0; i < naps; ++i) {
         if (reached.load(std::memory_order_acquire) >= value) return true;

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "interpose/process/state.h"
+#include "interpose/transport/call_timer.h"
 #include "interpose/transport/connect.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 
 namespace smt::interpose {
 
+using protocol::CallTimes;
 using protocol::kRingBytes;
 using protocol::LaneHeader;
 using protocol::Op;
@@ -86,6 +88,14 @@ Lane* take_idle() {
     return lane;
 }
 
+// `base`: of the lane's memory.
+protocol::LaneTimes* times_of(char* base) {
+    const uint32_t offset = reinterpret_cast<LaneHeader*>(base)->times;
+    if (offset == 0) return nullptr;
+    times_calls.store(true, std::memory_order_relaxed);
+    return reinterpret_cast<protocol::LaneTimes*>(base + offset);
+}
+
 // Called with lanes_lock held.
 Lane* open_new(CUresult& status) {
     if (!lanes.load(std::memory_order_relaxed)) {
@@ -112,6 +122,7 @@ Lane* open_new(CUresult& status) {
     lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);
     lane.reply_seq = 0;
     lane.staging = {};
+    lane.times = times_of(base);
     lane.posted.store(lane.tail, std::memory_order_relaxed);
     lane.live.store(1, std::memory_order_release);
     if (index >= lane_count.load(std::memory_order_relaxed)) {
@@ -122,6 +133,7 @@ Lane* open_new(CUresult& status) {
 
 // Sleeps until half of the ring is free, so that a client that sends continuously is woken seldom.
 bool wait_for_space(Lane& lane, uint32_t bytes) {
+    const TimedWait timed(&CallTimes::room);
     uint64_t end = now_nanoseconds() + spin_nanoseconds();
     auto fits = [&](uint64_t room) { return head_of(lane) + kRingBytes >= lane.tail + room; };
     while (now_nanoseconds() < end) {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/protocol/call_times.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
 
@@ -42,6 +43,7 @@ struct alignas(64) Lane {
     uint32_t index;
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
+    protocol::LaneTimes* times;  // null: calls are not timed
     LaneStaging staging;
     // Position after the last record for which other lanes may wait. A synchronous call counts once it is
     // answered, because it may block the server's thread.

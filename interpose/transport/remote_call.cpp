@@ -1,6 +1,8 @@
 #include "interpose/transport/remote_call.h"
 
 #include "interpose/process/state.h"
+#include "interpose/transport/answers.h"
+#include "interpose/transport/call_timer.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/waiting.h"
 
@@ -10,6 +12,7 @@ using protocol::kMaxRecordBytes;
 using protocol::kRecordAlignment;
 using protocol::LaneHeader;
 using protocol::RecordHeader;
+using protocol::RecordStamp;
 
 namespace {
 
@@ -18,6 +21,7 @@ constexpr uint64_t record_bytes(uint64_t payload) {
 }
 
 CUresult await_reply(Lane& lane) {
+    const TimedWait timed(&protocol::CallTimes::reply);
     LaneHeader& header = *lane.header;
     uint32_t wanted = lane.reply_seq;
     auto answered = [&] { return header.reply_seq.load(std::memory_order_acquire) == wanted; };
@@ -59,6 +63,8 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
         status_ = CUDA_ERROR_INVALID_VALUE;
         return;
     }
+    if (lane->times) [[unlikely]]
+        bytes += sizeof(RecordStamp);
     char* at = reserve(*lane, static_cast<uint32_t>(bytes));
     if (!at) [[unlikely]] {
         status_ = sticky_error();
@@ -68,14 +74,23 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
     lane_ = lane;
 }
 
-CUresult RemoteCall::post() {
-    if (!lane_) return status_;
-    if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
+void RemoteCall::send(uint16_t flags, uint32_t reply_seq) {
     uint32_t payload = static_cast<uint32_t>(writer_.used());
     uint32_t bytes = static_cast<uint32_t>(record_bytes(payload));
     char* at = lane_->ring + lane_->tail % protocol::kRingBytes;
-    *reinterpret_cast<RecordHeader*>(at) = {bytes, op_, 0, 0, payload};
+    if (lane_->times) [[unlikely]] {
+        *reinterpret_cast<RecordStamp*>(at + bytes) = {protocol::ticks(), call_under_way(), 0};
+        bytes += sizeof(RecordStamp);
+        flags |= protocol::kStamped;
+    }
+    *reinterpret_cast<RecordHeader*>(at) = {bytes, op_, flags, reply_seq, payload};
     publish(*lane_, bytes);
+}
+
+CUresult RemoteCall::post() {
+    if (!lane_) return status_;
+    if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
+    send(0, 0);
     lane_->posted.store(lane_->tail, std::memory_order_relaxed);
     return status_;
 }
@@ -83,11 +98,7 @@ CUresult RemoteCall::post() {
 CUresult RemoteCall::wait() {
     if (!lane_) return status_;
     if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
-    uint32_t payload = static_cast<uint32_t>(writer_.used());
-    uint32_t bytes = static_cast<uint32_t>(record_bytes(payload));
-    char* at = lane_->ring + lane_->tail % protocol::kRingBytes;
-    *reinterpret_cast<RecordHeader*>(at) = {bytes, op_, protocol::kWantsReply, ++lane_->reply_seq, payload};
-    publish(*lane_, bytes);
+    send(protocol::kWantsReply, ++lane_->reply_seq);
     status_ = await_reply(*lane_);
     if (status_ != CUDA_SUCCESS) return status_;
     lane_->posted.store(lane_->tail, std::memory_order_relaxed);
@@ -97,6 +108,20 @@ CUresult RemoteCall::wait() {
     status_ = static_cast<CUresult>(header.reply_status);
     if (status_ != CUDA_SUCCESS) [[unlikely]]
         tell_fault();
+    return status_;
+}
+
+// The payload is in the ring, and stays there until this thread writes its next record.
+CUresult RemoteCall::recall_or_wait() {
+    if (!lane_ || !writer_.good()) return wait();
+    const char* payload = lane_->ring + lane_->tail % protocol::kRingBytes + sizeof(RecordHeader);
+    const Question question{op_, static_cast<uint32_t>(writer_.used()), payload, answers_epoch()};
+    uint32_t bytes = 0;
+    if (recall_answer(question, lane_->reply, &bytes)) {
+        reply_ = protocol::Reader(lane_->reply, bytes);
+        return status_;
+    }
+    if (wait() == CUDA_SUCCESS) remember_answer(question, lane_->reply, static_cast<uint32_t>(reply_.left()));
     return status_;
 }
 

@@ -56,6 +56,8 @@ public:
     // wait() spins shortly, then sleeps; it returns the sticky error if the server goes away.
     CUresult post();
     CUresult wait();
+    // The same for a call whose answers are remembered (answers.h): one that is known is not asked for again.
+    CUresult recall_or_wait();
 
     template <typename T>
     void out(T* value) {
@@ -73,6 +75,8 @@ public:
     protocol::Reader& reply() { return reply_; }
 
 private:
+    void send(uint16_t flags, uint32_t reply_seq);
+
     Lane* lane_ = nullptr;
     CUresult status_ = CUDA_SUCCESS;
     uint16_t op_;

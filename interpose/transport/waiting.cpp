@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "interpose/process/state.h"
+#include "interpose/transport/call_timer.h"
 
 namespace smt::interpose {
 
@@ -65,6 +66,7 @@ void futex_wake(std::atomic<uint32_t>& word) {
 }
 
 bool spin_word(uint32_t index, uint64_t value) {
+    const TimedWait timed(&protocol::CallTimes::word);
     std::atomic<uint64_t>& word = completion_word(index);
     return look_until([&] { return word.load(std::memory_order_acquire) >= value; });
 }

@@ -76,6 +76,10 @@ public:
     // thread; null: it could not be made.
     CUstream errands() const;
 
+    // From now on the driver's functions tell the calling thread's CallClock (call_clock.h). Before any other
+    // thread uses the table.
+    void time_driver();
+
     // fault(): after a call has returned the error of the fault that lost the context: the faulting kernel,
     // or why it is not known.
     virtual bool dumps_faults() const { return false; }

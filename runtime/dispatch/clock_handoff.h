@@ -2,6 +2,7 @@
 // other threads.
 #pragma once
 
+#include "runtime/device/call_clock.h"
 #include "runtime/device/device.h"
 
 namespace smt::runtime::dispatch {
@@ -15,6 +16,7 @@ public:
 
 private:
     device::Device& device_;
+    const device::InWait timed_;
 };
 
 }  // namespace smt::runtime::dispatch

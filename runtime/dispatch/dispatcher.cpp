@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
+
+#include "runtime/profiles/device_facts.h"
 
 namespace smt::runtime::dispatch {
 
@@ -13,33 +14,45 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Size of each stream's mapping ring: if mappings are used to learn, and if none may be lost.
-constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
 constexpr auto kBetweenRefills = 1ms;        // most further workers find no place and cost a few microseconds
 constexpr auto kRest = 100ms;                // between looks if no news is due
 constexpr auto kShortRest = 5ms;             // while there is something to learn about a kernel
 constexpr schedule::Duration kLook = 500ns;  // between looks, on a device that keeps its own clock
 constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
 
+schedule::Device device_of(device::Device& device) {
+    const auto attribute = [&](CUdevice_attribute which) {
+        int value = 0;
+        if (device.driver().cuDeviceGetAttribute)
+            device.driver().cuDeviceGetAttribute(&value, which, device.device());
+        return static_cast<uint32_t>(value);
+    };
+    constexpr uint32_t kWarp = 32;
+    const uint32_t threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    schedule::Device read;
+    read.multiprocessors = device.properties().multiprocessors;
+    read.sm = {threads, attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+               attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), threads / kWarp,
+               attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
+    const profiles::DeviceFacts facts = profiles::read_facts(device);
+    if (facts.model.memory.requests_per_cycle > 0) read.model = facts.model;
+    return read;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
                        std::unique_ptr<schedule::Policy> policy, const Settings& settings)
     : device_(device),
-      journal_(journal),
       settings_(settings),
-      control_memory_(device.driver(), settings.maps ? kMostMapEntries : kMapEntries),
-      door_memory_(device.driver()),
-      words_(device.driver()),
-      sm_sets_(device) {
-    driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
-    driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
-    adopt(std::move(policy));
-    read_device();
+      notes_(device, journal),
+      supplies_(device, notes_, settings),
+      policy_(std::move(policy), device_of(device)),
+      experiments_(policy_.snapshot().device, device.properties().keeps_clock) {
     // Now, while no session waits for it. Not on a simulated device: there no session would have to wait, and
     // it would take time of the device's clock.
-    const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
-    if (part) places_for(part);
+    const int part = device.properties().keeps_sessions_apart ? 0 : policy_.part();
+    if (part) supplies_.places_for(part);
 }
 
 Dispatcher::~Dispatcher() {
@@ -49,121 +62,81 @@ Dispatcher::~Dispatcher() {
         device_.disturb();
     }
     thread_.join();
-    say_durations();
-    if (control_) driver().cuStreamDestroy_v2(control_);
-}
-
-void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
-    policy_ = std::move(policy);
-    ++policies_;
-    study_ = nullptr;
-    studying_ = false;  // the study under way is of no use to the new policy
-    stops_.store(policy_->stops());
-    short_stops_.store(policy_->short_stops());
-    policy_name_.store(policy_->name().data());
-}
-
-void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
-    recorder_ = std::move(recorder);
-    recorder_->choose(policy_->name());
+    if (const std::string sums = policy_.durations(); !sums.empty()) notes_.note({}, sums);
 }
 
 // ---- For sessions and streams
 
-SmSetPointer Dispatcher::places_for(int multiprocessors) {
-    std::string why;
-    SmSetPointer set = sm_sets_.first(static_cast<unsigned>(multiprocessors), &why);
-    if (!set && !unplaced_.exchange(true))
-        note({}, fmt::format("kernels cannot be confined to {} multiprocessors: {}", multiprocessors, why));
-    return set;
+void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
+    const WantedLock lock(wanted_, mutex_);
+    policy_.record(std::move(recorder));
 }
 
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
-    say_durations();
-    adopt(std::move(policy));
-    if (recorder_) recorder_->choose(policy_->name());
-    note({}, fmt::format("policy {} from now on", policy_->name()));
+    const WantedLock lock(wanted_, mutex_);
+    if (const std::string sums = policy_.durations(); !sums.empty()) notes_.note({}, sums);
+    policy_.adopt(std::move(policy));
+    notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
     weigh_tenants();
+    const std::string reason = fmt::format("policy {} begins", policy_.name());
     for (Member& member : members_) {
         if (member.trial) continue;
-        const std::string reason = fmt::format("policy {} begins", policy_->name());
-        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
-        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
+        give(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
+        give(schedule::Confinement{member.stream->id(), 0, {}, reason});
     }
     decide();
     device_.disturb();
 }
 
-void Dispatcher::read_device() {
-    const auto attribute = [&](CUdevice_attribute which) {
-        int value = 0;
-        if (driver().cuDeviceGetAttribute) driver().cuDeviceGetAttribute(&value, which, device_.device());
-        return static_cast<uint32_t>(value);
-    };
-    constexpr uint32_t kWarp = 32;
-    const uint32_t threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    snapshot_.device.multiprocessors = device_.properties().multiprocessors;
-    snapshot_.device.sm = {threads, attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
-                           attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-                           threads / kWarp, attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
-    const profiles::DeviceFacts facts = profiles::read_facts(device_);
-    if (facts.model.memory.requests_per_cycle > 0) snapshot_.device.model = facts.model;
+void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
+    const WantedLock lock(wanted_, mutex_);
+    tenants_.enter(tenant);
+    weigh_tenants();
+}
+
+void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
+    const WantedLock lock(wanted_, mutex_);
+    tenants_.exit(tenant);
+    weigh_tenants();
+    decide();
+    device_.disturb();
+}
+
+void Dispatcher::weigh_tenants() {
+    tenants_.weigh(policy_.stops(), now(), [this](const Tenant& tenant) {
+        for (const Member& member : members_) {
+            if (&member.stream->tenant() == &tenant) member.stream->mark_what_is_there();
+        }
+    });
 }
 
 void Dispatcher::join(ManagedStream& stream) {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
+    const WantedLock lock(wanted_, mutex_);
     if (!thread_.joinable()) {
         const std::string why = thread_.serve({"dispatcher", ""}, [this] { run(); });
         if (!why.empty()) throw std::runtime_error(why);
     }
-    Member member{&stream, {snapshot_.device.multiprocessors, places(stream.tenant())}};
-    member.trial = trial(stream);
-    members_.push_back(std::move(member));
+    const int multiprocessors = policy_.snapshot().device.multiprocessors;
+    members_.push_back({&stream, Orders(multiprocessors, places_of(stream.tenant(), multiprocessors)),
+                        experiments_.on(stream.tenant(), stream.id())});
     device_.disturb();
 }
 
-// Null: the policy decides.
-std::unique_ptr<Experiment> Dispatcher::trial(const ManagedStream& stream) {
-    const Tenant& tenant = stream.tenant();
-    const int multiprocessors = snapshot_.device.multiprocessors;
-    if (tenant.stress)
-        return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
-    if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
-    if (tenant.halves) return std::make_unique<HalfCtas>(multiprocessors, places(tenant));
-    if (!tenant.paired) return nullptr;
-    const schedule::Duration least =
-        device_.properties().keeps_clock ? schedule::Duration::zero() : Pairing::kLeast;
-    if (!pairing_)
-        pairing_ = std::make_shared<Pairing>(snapshot_.device, least, [] { return schedule::Clock::now(); });
-    return std::make_unique<SideBySide>(pairing_, stream.id(), multiprocessors, places(tenant));
-}
-
-std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
-    if (tenant.places && !tenant.places->multiprocessors().empty()) return tenant.places->multiprocessors();
-    std::vector<uint32_t> all(static_cast<size_t>(snapshot_.device.multiprocessors));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
-
 void Dispatcher::leave(ManagedStream& stream) {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
-    for (Member& each : members_) {
-        if (each.stream == &stream) sum_up(each);
+    const WantedLock lock(wanted_, mutex_);
+    const auto left = std::find_if(members_.begin(), members_.end(),
+                                   [&](const Member& each) { return each.stream == &stream; });
+    if (left != members_.end()) {
+        if (left->trial) notes_.note(stream.tenant(), left->trial->summary());
+        notes_.placed(stream.tenant(), stream.placement());
+        members_.erase(left);
     }
-    std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
     device_.disturb();  // a thread in begin_quiesce() may wait for a stop on this stream
 }
 
 void Dispatcher::arrived(ManagedStream& stream) {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
-    end_lingering(stream.tenant());
+    const WantedLock lock(wanted_, mutex_);
+    quiesce_.launched(stream.tenant().session);
     decide();
     device_.disturb();
 }
@@ -173,8 +146,7 @@ void Dispatcher::kept_back() {
 }
 
 void Dispatcher::look_again() {
-    const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
+    const WantedLock lock(wanted_, mutex_);
     device_.disturb();
 }
 
@@ -183,11 +155,14 @@ void Dispatcher::look_again() {
 void Dispatcher::run() {
     device_.enter_thread();
     std::unique_lock lock(mutex_);
-    studying_ = study_ != nullptr;  // a study that threw is over
+    policy_.forget_study();
     while (!ending_) {
-        if (look() || now() >= ask_again_) decide();
-        poll_quiesce();
-        if (study(lock)) continue;
+        if (look() || now() >= policy_.ask_again()) decide();
+        look_at_windows();
+        if (policy_.study(lock)) {
+            decide();
+            continue;
+        }
         rest(lock);
         read_mappings();
     }
@@ -201,12 +176,11 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
         do device::nap();
         while (wanted_.load(std::memory_order_relaxed) > 0);
         lock.lock();
-        note_if_long({}, "without a core, or others had its lock", begin);
+        notes_.note_if_long({}, "without a core, or others had its lock", begin);
         return;
     }
-    const schedule::TimePoint next = now() + (news ? kLook : poll_interval());
-    device_.rest(lock, std::min(next, ask_again_),
-                 news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
+    const schedule::TimePoint next = now() + (news ? kLook : poll_interval()), ask = policy_.ask_again();
+    device_.rest(lock, std::min(next, ask), news || tops_up_.load() || ask != schedule::TimePoint::max());
 }
 
 // A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
@@ -231,8 +205,6 @@ void Dispatcher::read_mappings() {
     for (const Member& member : members_) member.stream->read_mappings();
 }
 
-bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::Stops::kAny; }
-
 bool Dispatcher::look() {
     const schedule::TimePoint begin = schedule::Clock::now();
     bool changed = false;
@@ -241,25 +213,32 @@ bool Dispatcher::look() {
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
-        if (member.trial ? member.trial->samples() : samples()) member.stream->sample();
+        if (member.trial ? member.trial->samples() : policy_.samples()) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
-        if (member.trial)
-            works ? member.trial->step(*member.stream, kernel) : member.trial->idle(*member.stream);
-        if (!works || member.trial) continue;
-        ++busy;
-        changed |= !member.decided;  // no thread announces that a wait for a value is over
-        if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
-            changed = true;  // its order holds for the next launch, too, which may be larger
-            if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
+        if (works && member.trial) {
+            follow(member, kernel);
+        } else if (works) {
+            ++busy;
+            changed |= look(member, kernel);
+        } else if (member.trial) {
+            member.trial->idle(now());
         }
-        if (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) changed = true;
     }
     if (left)
         for (Member& member : members_) member.refill = true;
-    note_if_long({}, "looking how far streams are", begin);
+    notes_.note_if_long({}, "looking how far streams are", begin);
     refill(now());
-    return changed || left || busy < snapshot_.kernels.size();
+    return changed || left || busy < policy_.snapshot().kernels.size();
+}
+
+bool Dispatcher::look(Member& member, const schedule::Kernel& kernel) {
+    bool changed = !member.decided;  // no thread announces that a wait for a value is over
+    if (policy_.samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
+        changed = true;  // its order holds for the next launch, too, which may be larger
+        if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
+    }
+    return (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) || changed;
 }
 
 // Workers that arrived while another kernel's were still present found no place, and left. Now there may be
@@ -276,7 +255,7 @@ void Dispatcher::refill(schedule::TimePoint now) {
         member.refill_again = now + kBetweenRefills;
         const schedule::TimePoint begin = schedule::Clock::now();
         member.stream->fill_up();
-        note_if_long(member.stream->tenant(), "sending more workers", begin);
+        notes_.note_if_long(member.stream->tenant(), "sending more workers", begin);
     }
 }
 
@@ -291,46 +270,27 @@ bool Dispatcher::pending() {
     return false;
 }
 
+// ---- Decisions, and what follows from them
+
 void Dispatcher::decide() {
-    if (studying_) return;  // the decision is made when the study has been learnt
+    if (policy_.studying()) return;  // the decision is made when the study has been learnt
     // By the host's clock: the cost of the decision.
     const schedule::TimePoint begin = schedule::Clock::now();
-    snapshot_.kernels.clear();
-    snapshot_.urgent.clear();
-    for (const auto& tenant : tenants_) {
-        if (tenant->preemptor.load()) snapshot_.urgent.push_back({tenant->priority, tenant->preemptor_since});
-    }
+    schedule::Snapshot& snapshot = policy_.snapshot();
+    snapshot.urgent.clear();
+    tenants_.list_urgent(snapshot.urgent);
+    snapshot.kernels.clear();
     for (Member& member : members_) {
         schedule::Kernel kernel;
         member.decided = !member.trial && member.stream->describe(&kernel);
-        if (member.decided) snapshot_.kernels.push_back(std::move(kernel));
+        if (member.decided) snapshot.kernels.push_back(std::move(kernel));
     }
-    study_ = policy_->study(snapshot_);
-    studying_ = study_ != nullptr;
-    if (studying_) return;
-    const schedule::TimePoint asked = schedule::Clock::now(), moment = now();
-    const schedule::Decision decision = policy_->decide(snapshot_, moment);
-    deciding_.add(schedule::Clock::now() - asked);
-    if (recorder_) recorder_->write(snapshot_, moment, decision);
-    ask_again_ = decision.again ? moment + *decision.again : schedule::TimePoint::max();
-    for (const schedule::Confinement& confinement : decision.confinements) carry_out(confinement);
-    for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
-    decisions_.add(schedule::Clock::now() - begin);
-}
-
-// Launches run while the study runs.
-bool Dispatcher::study(std::unique_lock<std::mutex>& lock) {
-    if (!study_) return false;
-    const uint64_t policy = policies_;
-    std::unique_ptr<schedule::Study> study = std::move(study_);
-    lock.unlock();
-    study->run();
-    lock.lock();
-    if (policy != policies_) return true;  // another policy was set meanwhile, and has decided
-    policy_->learn(std::move(study));
-    studying_ = false;
-    decide();
-    return true;
+    const std::optional<schedule::Decision> decision = policy_.ask(now());
+    if (!decision) return;
+    // A confinement takes effect before waiting launches are released.
+    for (const schedule::Confinement& each : decision->confinements) give(each);
+    for (const schedule::Assignment& each : decision->assignments) give(each);
+    policy_.decided_since(begin);
 }
 
 Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
@@ -339,64 +299,72 @@ Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
     return found == members_.end() ? nullptr : &*found;
 }
 
-void Dispatcher::carry_out(const schedule::Assignment& assignment) {
+void Dispatcher::give(const schedule::Assignment& assignment) {
     Member* const member = member_of(assignment.kernel);
     if (!member) return;
-    if (member->orders.give(assignment)) say(member->stream->tenant(), assignment.reason);
-    member->stream->waits_because(assignment.action == schedule::Assignment::Action::kWait ? assignment.reason
-                                                                                           : "");
+    if (member->orders.give(assignment)) notes_.decision(member->stream->tenant(), assignment.reason);
+    const bool waits = assignment.action == schedule::Assignment::Action::kWait;
+    member->stream->waits_because(waits ? assignment.reason : "");
     follow(*member);
+}
+
+void Dispatcher::give(const schedule::Confinement& confinement) {
+    Member* const member = member_of(confinement.kernel);
+    if (!member) return;
+    member->stream->confine(confinement);
+    notes_.decision(member->stream->tenant(), confinement.reason);
 }
 
 void Dispatcher::follow(Member& member) {
     schedule::Kernel kernel;
     const schedule::TimePoint begin = schedule::Clock::now();
     member.behind = member.stream->describe(&kernel) && !follow(member, kernel);
-    note_if_long(member.stream->tenant(), "stopping, launching or placing", begin);
+    notes_.note_if_long(member.stream->tenant(), "stopping, launching or placing", begin);
 }
 
-// False: not possible now. It is tried again.
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
-    using Step = Orders::Step;
-    ManagedStream& stream = *member.stream;
-    const Step step = quiesces(member) ? Orders::to_rest(kernel, stream.passes_through())
-                                       : member.orders.next(kernel, stream.passes_through());
+    Decider& decider = member.trial ? *member.trial : member.orders;
+    const View view{*member.stream, kernel, member.stream->passes_through(), now()};
+    const Step step = quiesces(member) ? Orders::to_rest(kernel, view.passes_through) : decider.next(view);
+    bool done = false;
+    const bool possible = carry_out(*member.stream, step, &done);
+    if (done) decider.done(step);
+    return possible;
+}
+
+// Failures are returned by the program's next call. `done`: it has had its effect.
+bool Dispatcher::carry_out(ManagedStream& stream, const Step& step, bool* done) {
     CUresult status = CUDA_SUCCESS;
-    switch (step) {
-        case Step::kNone:
+    switch (step.what) {
+        case Step::What::kNone:
             return true;
-        case Step::kStop:
-            return stream.stop();
-        // Failures are returned by the program's next call.
-        case Step::kPassThrough:
-            stream.pass_through();
-            return true;
-        case Step::kHalt:
+        case Step::What::kStop:
+            return *done = stream.stop();
+        case Step::What::kHalt:
             if (!stream.ready()) return false;
             status = stream.halt();
             break;
-        case Step::kRun:
-            status = stream.run(member.orders.quotas(), member.orders.slice());
+        case Step::What::kPassThrough:
+            stream.pass_through();
+            return true;
+        case Step::What::kRun:
+            status = stream.run(step.quotas, step.slice);
+            if (status != CUDA_SUCCESS) stream.pass_through();
             break;
-        case Step::kChange:
+        case Step::What::kChange:
             if (!stream.ready()) return false;
-            status = stream.change(member.orders.quotas());
-            // Twice as many: some find no place on the SM where they arrive.
-            if (status == CUDA_SUCCESS && member.orders.growth())
-                status = stream.grow(2 * member.orders.growth());
+            status = stream.change(step.quotas);
+            if (status == CUDA_SUCCESS && step.growth) status = stream.grow(step.growth);
+            break;
+        case Step::What::kGrow:
+            status = stream.grow(step.growth);
+            break;
+        case Step::What::kFillUp:
+            status = stream.fill_up();
             break;
     }
-    if (status != CUDA_SUCCESS && step == Step::kRun) stream.pass_through();
-    if (status == CUDA_SUCCESS) member.orders.done(step);
+    *done = status == CUDA_SUCCESS;
     return true;
-}
-
-// A confinement takes effect before waiting launches are released.
-void Dispatcher::carry_out(const schedule::Confinement& confinement) {
-    Member* const member = member_of(confinement.kernel);
-    if (!member) return;
-    member->stream->confine(confinement);
-    say(member->stream->tenant(), confinement.reason);
 }
 
 }  // namespace smt::runtime::dispatch

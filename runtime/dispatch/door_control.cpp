@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "runtime/protocol/try.h"
 
@@ -70,11 +71,12 @@ CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool
 
 smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number) {
     *number = next_++;
-    return {base_, frontier(*number), ++run_, from, to, shift};
+    if (std::exchange(segment_ends_, false)) ++segment_;
+    return {stop_word(), frontier(*number), ++run_, from, to, shift};
 }
 
 CUresult DoorControl::stop(CUstream control) {
-    return driver_.cuStreamWriteValue32_v2(control, base_, run_, 0);
+    return segment_ends_ ? CUDA_SUCCESS : driver_.cuStreamWriteValue32_v2(control, stop_word(), run_, 0);
 }
 
 CUresult DoorControl::report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned) {

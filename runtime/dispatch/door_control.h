@@ -1,5 +1,9 @@
-// What the door of a stream's launches goes by (rewriter/device/door.h): a stop word, a frontier for each
+// What the door of a stream's launches goes by (rewriter/device/door.h): stop words, a frontier for each
 // run, and the writes that stop what is in flight.
+//
+// A copy or an event that is enqueued behind a run must not overtake what a stop leaves of that run. So each
+// such operation ends a segment of runs, and each segment has a stop word of its own. A stop is of the last
+// segment: earlier ones run to their end.
 //
 // Runs take frontiers one behind the other, from a ring that is cleared half by half, long after the runs
 // that used it.
@@ -24,7 +28,8 @@ namespace smt::runtime::dispatch {
 class DoorMemory {
 public:
     static constexpr uint64_t kFrontiers = 1u << 14;
-    static constexpr uint64_t kFrontiersAt = 128;  // behind the stop word, which has a cache line
+    static constexpr uint64_t kStopWords = 64;
+    static constexpr uint64_t kFrontiersAt = kStopWords * sizeof(uint32_t);
     static constexpr uint64_t kBytes = kFrontiersAt + kFrontiers * sizeof(uint32_t);
 
     explicit DoorMemory(const DriverApi& driver) : driver_(driver) {}
@@ -47,7 +52,8 @@ private:
 uint32_t door_shift(uint64_t blocks, uint32_t unit, uint64_t block_ps, bool whole);
 
 // Where frontiers are reported, in pinned memory.
-inline constexpr uint32_t kMostDoorRuns = 64;  // in flight
+inline constexpr uint32_t kMostDoorRuns = 64;            // in flight
+static_assert(DoorMemory::kStopWords >= kMostDoorRuns);  // each segment in flight has a run
 using Frontiers = std::array<uint32_t, kMostDoorRuns>;
 
 class DoorControl {
@@ -63,7 +69,7 @@ public:
     // Before a run is launched on `stream`: words are cleared in its order where that is due. At most
     // kMostDoorRuns are in flight. `control`: a stream on which nothing ever waits. `idle`: none is in
     // flight.
-    // `*anew`: the stop word is cleared, too, so a stop is lost that is written before `stream` gets there.
+    // `*anew`: stop words are cleared, too, so a stop is lost that is written before `stream` gets there.
     CUresult prepare(CUstream stream, CUstream control, bool idle, bool* anew);
     // No further run before the stream is idle.
     bool used_up() const { return run_ >= most_runs_; }
@@ -72,12 +78,15 @@ public:
     smt::DoorLaunch next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number);
     // The last run was not launched: the next one has its number and its frontier.
     void take_back() { --next_, --run_; }
-    // Stops all runs so far. Does not wait.
+    // No stop is of the runs so far any more.
+    void end_segment() { segment_ends_ = true; }
+    // Stops all runs of the last segment. Does not wait.
     CUresult stop(CUstream control);
     // Enqueues a copy of the frontiers of runs [first, last] to pinned memory. Does not wait.
     CUresult report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned);
 
 private:
+    CUdeviceptr stop_word() const { return base_ + segment_ % DoorMemory::kStopWords * sizeof(uint32_t); }
     CUdeviceptr frontier(uint64_t number) const {
         return base_ + DoorMemory::kFrontiersAt + number % DoorMemory::kFrontiers * sizeof(uint32_t);
     }
@@ -85,11 +94,13 @@ private:
     DoorMemory& memory_;
     const DriverApi& driver_;
     const uint32_t most_runs_;
-    CUdeviceptr base_ = 0;  // 0: none yet
-    bool begun_ = false;    // the words were cleared
-    uint64_t next_ = 0;     // number of the next run
-    uint64_t cleared_ = 0;  // frontiers of runs below are 0, or used
-    uint32_t run_ = 0;      // DoorLaunch::run of the last one
+    CUdeviceptr base_ = 0;       // 0: none yet
+    bool begun_ = false;         // the words were cleared
+    uint64_t next_ = 0;          // number of the next run
+    uint64_t cleared_ = 0;       // frontiers of runs below are 0, or used
+    uint32_t run_ = 0;           // DoorLaunch::run of the last one
+    uint64_t segment_ = 0;       // of the last run
+    bool segment_ends_ = false;  // the next run begins another one
 };
 
 }  // namespace smt::runtime::dispatch

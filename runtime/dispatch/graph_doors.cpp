@@ -136,12 +136,13 @@ CUresult GraphDoors::stop(CUstream control) {
 }
 
 // Behind a launch that was stopped half way nothing ran. So the nodes' state is that of one launch.
-CUresult GraphDoors::settle(CUstream errands, size_t count, uint64_t* done) {
+CUresult GraphDoors::settle(CUstream errands, uint64_t first, uint64_t* done) {
+    const uint64_t count = last_ - first + 1;
     std::fill_n(done, count, stopped_ ? 0 : blocks_);
     if (!stopped_) return CUDA_SUCCESS;
     read_.resize(nodes_.size());
-    for (size_t i = 0; i < count; ++i) {
-        const uint64_t number = last_ - (count - 1 - i);
+    for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t number = first + i;
         const CUdeviceptr from = words(number == last_ ? 0 : set_of(number));
         SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(read_.data(), from, bytes(), errands));
         SMT_TRY(driver_.cuStreamSynchronize(errands));

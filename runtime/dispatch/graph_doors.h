@@ -95,9 +95,9 @@ public:
     // begin, may be under way. `*number`: of the launch.
     CUresult launch(CUstream stream, bool resumes, bool follows, uint64_t* number);
     CUresult stop(CUstream control);  // all that is under way. Does not wait
-    // The last `count` launches are over, which were under way. `done`: of each, oldest first, the blocks
-    // that have run since its begin. Waits for small copies.
-    CUresult settle(CUstream errands, size_t count, uint64_t* done);
+    // Launches from number `first` on are over, which were under way. `done`: of each the blocks that have
+    // run since its begin. Waits for small copies.
+    CUresult settle(CUstream errands, uint64_t first, uint64_t* done);
 
 private:
     struct Node : Kernel {

@@ -52,6 +52,13 @@ void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::T
     for (auto work = first; work != last; ++work) learn(*work, static_cast<double>(work->cost.count()), late);
 }
 
+std::optional<schedule::TimePoint> LaunchAhead::end(const Works& in_flight) const {
+    const bool known = std::all_of(in_flight.begin(), in_flight.end(), [](const Work& each) {
+        return each.function->block_cost_ps.load(std::memory_order_relaxed) != 0;
+    });
+    return time_ != Duration::zero() && known ? std::optional(since_ + all_) : std::nullopt;
+}
+
 bool LaunchAhead::lets_go(const Works& in_flight, schedule::TimePoint now) {
     if (now - std::max(since_, let_go_) < kStall + 4 * in_flight.front().cost) return false;
     let_go_ = now;

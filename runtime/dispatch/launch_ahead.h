@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <optional>
 
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/snapshot.h"
@@ -47,6 +48,8 @@ public:
     bool full(const Works& in_flight) const {
         return time_ != Duration::zero() && all_ >= time_ && in_flight.size() >= kAtLeast;
     }
+    // When what is in flight is expected to be over, from launches of known cost. Nothing: not known.
+    std::optional<schedule::TimePoint> end(const Works& in_flight) const;
     // True: release one more, although the limit is reached.
     bool lets_go(const Works& in_flight, schedule::TimePoint now);
 

@@ -8,6 +8,7 @@ namespace smt::runtime::dispatch {
 
 using schedule::Kernel;
 using Action = schedule::Assignment::Action;
+using What = Step::What;
 
 namespace {
 
@@ -91,31 +92,31 @@ QuotaTable Orders::levelled(const Kernel& kernel) const {
     return table_;
 }
 
-Orders::Step Orders::to_rest(const Kernel& kernel, bool passes_through) {
-    if (kernel.state != Kernel::State::kRunning) return Step::kNone;
-    return passes_through ? Step::kStop : Step::kHalt;
+Step Orders::to_rest(const Kernel& kernel, bool passes_through) {
+    if (kernel.state != Kernel::State::kRunning) return {};
+    return {passes_through ? What::kStop : What::kHalt};
 }
 
-Orders::Step Orders::next(const Kernel& kernel, bool passes_through) {
-    if (!given_ || kernel.state == Kernel::State::kStopping) return Step::kNone;
+Step Orders::next(const Kernel& kernel, bool passes_through) {
+    if (!given_ || kernel.state == Kernel::State::kStopping) return {};
     if (action_ == Action::kWait) return to_rest(kernel, passes_through);
     const bool runs = kernel.state == Kernel::State::kRunning;
     const bool quotas = restricted(kernel);
-    if (passes_through && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
+    if (passes_through && runs) return {quotas && !all_placed(kernel) ? What::kStop : What::kNone};
     if (quotas && slice_ == 0) last_restricted_ = kernel.launch;
-    if (!runs && !quotas && !stays_held(kernel)) return Step::kPassThrough;
-    if (runs && table_ == followed_) return Step::kNone;
-    quotas_ = levelled(kernel);
-    growth_ = 0;
-    for (size_t i = 0; runs && i < quotas_.size() && i < in_force_.size(); ++i)
-        growth_ += quotas_[i] > in_force_[i] ? quotas_[i] - in_force_[i] : 0u;
-    return runs ? Step::kChange : Step::kRun;
+    if (!runs && !quotas && !stays_held(kernel)) return {What::kPassThrough};
+    if (runs && table_ == followed_) return {};
+    Step step{runs ? What::kChange : What::kRun, levelled(kernel), slice_};
+    // Twice as many as there is room for: some find no place on the SM where they arrive.
+    for (size_t i = 0; runs && i < step.quotas.size() && i < in_force_.size(); ++i)
+        step.growth += step.quotas[i] > in_force_[i] ? 2u * (step.quotas[i] - in_force_[i]) : 0u;
+    return step;
 }
 
-void Orders::done(Step step) {
-    if (step != Step::kRun && step != Step::kChange) return;
+void Orders::done(const Step& step) {
+    if (step.quotas.empty()) return;
     followed_ = table_;
-    in_force_ = quotas_;
+    in_force_ = step.quotas;
 }
 
 }  // namespace smt::runtime::dispatch

@@ -24,31 +24,24 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/decider.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::dispatch {
 
-class Orders {
+class Orders final : public Decider {
 public:
-    enum class Step { kNone, kStop, kHalt, kPassThrough, kRun, kChange };
-
     // `places`: the SMs that the stream may use, of the device's `multiprocessors`.
     Orders(int multiprocessors, std::vector<uint32_t> places)
         : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     // True: the order differs from the last one. Initially everything runs.
     bool give(const schedule::Assignment& assignment);
+    Step next(const View& view) override { return next(view.kernel, view.passes_through); }
     Step next(const schedule::Kernel& kernel, bool passes_through);
     static Step to_rest(const schedule::Kernel& kernel, bool passes_through);  // whatever the order is
-    void done(Step step);                                                      // it was carried out
-
-    // For kRun and kChange.
-    const QuotaTable& quotas() const { return quotas_; }
+    void done(const Step& step) override;
     bool held() const { return !in_force_.empty(); }  // it has run with quotas
-    uint64_t slice() const { return slice_; }
-    // Further workers that the quotas have room for, approximately.
-    uint32_t growth() const { return growth_; }
 
 private:
     bool restricted(const schedule::Kernel& kernel);
@@ -64,11 +57,9 @@ private:
     schedule::Assignment::Action action_ = schedule::Assignment::Action::kRun;
     schedule::Quota quota_;
     uint64_t slice_ = 0;
-    QuotaTable table_;     // the order, by SM
-    QuotaTable followed_;  // the order when it was last carried out
-    QuotaTable quotas_;    // of the next step
-    QuotaTable in_force_;  // with which the stream runs
-    uint32_t growth_ = 0;
+    QuotaTable table_;                         // the order, by SM
+    QuotaTable followed_;                      // the order when it was last carried out
+    QuotaTable in_force_;                      // with which the stream runs
     std::optional<uint64_t> last_restricted_;  // last launch with a restricting table
 };
 

@@ -18,7 +18,7 @@
 // - Every wait is bounded: by kLongestTry for a stopped partner, by kGap for a partner without work, and by
 //   kCompany of the host's time for a second program, because programs seldom begin at the same moment.
 //
-// Not thread-safe: the caller serializes. Touches no stream: side_by_side.h carries out what is wanted.
+// Not thread-safe: the caller serializes. Touches no stream: measuring.cpp makes steps of what is wanted.
 #pragma once
 
 #include <array>

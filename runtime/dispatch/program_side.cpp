@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/device/call_clock.h"
+#include "runtime/device/cores.h"
 #include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
@@ -26,6 +28,9 @@ constexpr size_t kMostUnfinished = 512;  // launches of a preemptible stream
 constexpr auto kLooksFor = 5ms;
 constexpr auto kLookAtQueue = 50us;  // while the queue is full
 constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window is full
+// Launches with doors that are expected to be over so soon need not be stoppable any more. The GPU has the
+// next operation before that.
+constexpr auto kSoon = 50us;
 
 }  // namespace
 
@@ -35,24 +40,26 @@ CUresult ManagedStream::launch(Work&& work) {
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     work.fits = 1;
-    if (!work.graph) SMT_TRY(fitting(work, &work.fits));  // now, while the program can get the error
-    if (work.function->has_door() && !suits_door(work)) return CUDA_ERROR_NOT_SUPPORTED;
-    work.number = ++numbers_;
+    // Now, while the program can get the error.
+    if (!work.graph) SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));
+    if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
+    work.number = queue_.next_number();
     go_on();
-    const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) || state_ != State::kPassThrough;
-    if (!asks || (state_ == State::kPassThrough && under_way())) {
+    const bool passes = preemptor_.in(State::kPassThrough);
+    LaunchQueue::Works& waiting = queue_.waiting();
+    if (passes && (under_way() || !tenant_->preemptible.load(std::memory_order_relaxed))) {
         const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && !under_way();
         const bool follows = may_follow(work);
-        if (!follows && unmarked_) mark();
-        if (!waiting_.empty() || over_launch_ahead() || !follows) {
-            waiting_.push_back(std::move(work));
+        if (!follows && queue_.unmarked()) mark();
+        if (!waiting.empty() || over_launch_ahead() || !follows) {
+            waiting.push_back(std::move(work));
             lock.unlock();
             dispatcher_.kept_back();
             return CUDA_SUCCESS;
         }
-        const bool learned = learning_;
+        const bool learned = learner_.learning();
         CUresult status = issue(std::move(work));
-        const bool rest = !waiting_.empty(), learns = learning_ && !learned;
+        const bool rest = !waiting.empty(), learns = learner_.learning() && !learned;
         lock.unlock();
         if (rest) dispatcher_.kept_back();
         // Otherwise a short program would be over before anything is learnt of it.
@@ -60,11 +67,9 @@ CUresult ManagedStream::launch(Work&& work) {
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }
-    if (state_ == State::kPassThrough) {
-        SMT_TRY(come_to_rest());
-    }
-    if (state_ == State::kStopped && waiting_.empty()) since_ = dispatcher_.now();
-    waiting_.push_back(std::move(work));
+    if (passes) SMT_TRY(come_to_rest());
+    if (preemptor_.in(State::kStopped) && waiting.empty()) preemptor_.set_since(dispatcher_.now());
+    waiting.push_back(std::move(work));
     lock.unlock();
     dispatcher_.arrived(*this);
     return CUDA_SUCCESS;
@@ -75,11 +80,11 @@ CUresult ManagedStream::launch(Work&& work) {
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
-    while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kPassThrough) {
+    while (queue_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
+        if (!preemptor_.in(State::kPassThrough)) {
             say_held_up(&held_up);
             status = await_change(lock);
-        } else if (tenant_->preemptible.load() || tenant_->preemptor.load() || !waiting_.empty()) {
+        } else if (tenant_->preemptible.load() || tenant_->preemptor.load() || !queue_.waiting().empty()) {
             await_launch_ahead(lock);
         } else {
             break;
@@ -111,12 +116,12 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
     SMT_TRY(clear_way(lock));
     pass->number_ = 0;
     if (tenant_->preemptible.load(std::memory_order_relaxed)) {
-        ++wanting_;
+        ++unmanaged_.wanting;
         CUresult status = await_turn(lock, launch.key, &pass->number_);
-        --wanting_;
+        --unmanaged_.wanting;
         if (status != CUDA_SUCCESS) return status;
     }
-    ++entering_;
+    ++unmanaged_.entering;
     pass->stream_ = this;
     pass->launch_ = launch;
     const int multiprocessors = confined(launch);
@@ -128,10 +133,12 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
 CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
     Lock lock = spin_lock(mutex_);
-    const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && reached() == marked_;
+    const bool news =
+        tenant_->preemptor.load(std::memory_order_relaxed) && markers_.reached() == markers_.last();
     CUresult status = mark();
-    --entering_;
-    unmanaged_.push_back({last_other_ = marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
+    --unmanaged_.entering;
+    unmanaged_.last_other = markers_.last();
+    unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now()});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;
@@ -140,71 +147,72 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
 // The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
 // another kernel waits for a place.
 int ManagedStream::confined(const UnmanagedLaunch& launch) {
-    if (!confined_to_ || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
+    const int most = unmanaged_.confined_to;
+    if (!most || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
     const schedule::Duration known = tenant_->window.expected(launch.key);
-    if (known == schedule::Duration::zero()) return confined_to_;
-    if (known <= confines_longer_) return 0;
+    if (known == schedule::Duration::zero()) return most;
+    if (known <= unmanaged_.confines_longer) return 0;
     int fits = 0;
     dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &fits, launch.function, static_cast<int>(launch.threads), launch.shared_bytes);
-    const uint64_t together = uint64_t{multiprocessors()} * static_cast<uint64_t>(std::max(fits, 1));
+    const uint64_t together =
+        uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 1));
     const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
-    return known / std::max<int64_t>(waves, 1) > confines_longer_ ? confined_to_ : 0;
+    return known / std::max<int64_t>(waves, 1) > unmanaged_.confines_longer ? most : 0;
 }
 
 // If that fails the launch stays on its stream.
 void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
-    pass->places_ = dispatcher_.places_for(multiprocessors);
+    pass->places_ = dispatcher_.supplies().places_for(multiprocessors);
     if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
 }
 
 void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
     Lock lock = spin_lock(mutex_);
-    --entering_;
+    --unmanaged_.entering;
     lock.unlock();
     if (number) tenant_->window.give(number, {});
 }
 
 bool ManagedStream::held_back() {
     const Lock lock = spin_lock(mutex_);
-    return !gone_ && (state_ == State::kPassThrough ? !waiting_.empty() : unfinished());
+    return !gone_ &&
+           (preemptor_.in(State::kPassThrough) ? !queue_.waiting().empty() : queue_.first() != nullptr);
 }
 
 CUresult ManagedStream::note_other() {
     Lock lock = spin_lock(mutex_);
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-    const bool news = reached() == marked_;
+    const bool news = markers_.reached() == markers_.last();
     CUresult status = mark();
-    last_other_ = marked_;
+    unmanaged_.last_other = markers_.last();
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return status;
 }
 
 CUresult ManagedStream::enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes) {
-    const std::lock_guard in_order(enqueuing_wait_);
+    const std::lock_guard in_order(waits_.enqueuing);
     Lock lock = spin_lock(mutex_);
-    if (state_ == State::kPassThrough && unmarked_)
+    if (preemptor_.in(State::kPassThrough) && queue_.unmarked())
         mark();  // or the end of what is in front would not be seen
     end_waits();
-    const uint64_t number = waits_.add({numbers_, last_other_}, std::move(nodes));
-    any_waits_.store(true, std::memory_order_release);
+    const uint64_t number = waits_.list.add({queue_.last_number(), unmanaged_.last_other}, std::move(nodes));
+    waits_.any.store(true, std::memory_order_release);
     lock.unlock();
     CUresult status = enqueue();
-    if (status == CUDA_SUCCESS)
-        status =
-            dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->waits_over), number, 0);
+    if (status == CUDA_SUCCESS) status = markers_.write(stream_, &markers_.words().waits_over, number);
     if (status == CUDA_SUCCESS) return status;
     lock = spin_lock(mutex_);
-    waits_.remove(number);
+    waits_.list.remove(number);
     return status;
 }
 
 WaitWord ManagedStream::pending_wait() {
-    if (!any_waits_.load(std::memory_order_acquire)) return {};
+    if (!waits_.any.load(std::memory_order_acquire)) return {};
     const Lock lock = spin_lock(mutex_);
     end_waits();
-    return waits_.last();
+    return waits_.list.last();
 }
 
 // Launches that are followed by other operations are stopped, too: their results are of no use any more.
@@ -212,55 +220,76 @@ WaitWord ManagedStream::pending_wait() {
 void ManagedStream::abandon() {
     Lock lock(mutex_);
     // The mappings of a program that ended before they were read.
-    if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
+    if (!gone_) learn_now();
     gone_ = true;
-    if (state_ != State::kRunning) {
-        waiting_.clear();
-    } else if (waiting_.size() > 1) {
-        waiting_.erase(waiting_.begin() + 1, waiting_.end());
-    }
+    LaunchQueue::Works& waiting = queue_.waiting();
+    const size_t runs = preemptor_.in_quota_mode() ? 1 : 0;
+    if (waiting.size() > runs) waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(runs), waiting.end());
     prune();
     bool stops = false;
-    if (state_ == State::kPassThrough && !in_flight_.empty()) stops = stop_in_flight();
-    if (state_ == State::kRunning && !halted_ && reached() >= ready_) stops = halt_run() == CUDA_SUCCESS;
+    if (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty()) stops = stop_in_flight();
+    if (preemptor_.in(State::kRunning) && markers_.reached() >= preemptor_.ready())
+        stops = halt_run() == CUDA_SUCCESS;
     tell_changed();
     lock.unlock();
     if (stops) dispatcher_.look_again();  // to see the end of the stop
 }
 
-// Waits until no managed launch is unfinished; or, if they are not preemptible, until the driver has them all
-// and they are recorded as not preemptible. Launches that other threads make meanwhile are in no order with
-// the caller's next operation, and are not waited for: they may go on indefinitely.
+// Waits until no managed launch is unfinished; or, if they are not preemptible or soon over, until the driver
+// has them all and they are recorded as not preemptible. Launches that other threads make meanwhile are in no
+// order with the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
-    const uint64_t last = numbers_;
-    while (unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kPassThrough) {
+    const uint64_t last = queue_.last_number();
+    while (queue_.unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
+        if (!preemptor_.in(State::kPassThrough)) {
             say_held_up(&held_up);
             status = await_change(lock);
             go_on();
-        } else if (!waiting_.empty() && waiting_.front().number <= last) {
+        } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (tenant_->preemptible.load()) {
-            status = wait_in_flight(lock, last);
-        } else {
-            unguarded_ = in_flight_.back().number;
+        } else if (!tenant_->preemptible.load() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
+            if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
+        } else {
+            status = wait_in_flight(lock, last);
         }
     }
     if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
     return gone_ ? kClientGone : status;
 }
 
+// Polls until launches with doors are expected to be over soon. They may be stopped meanwhile. False: they
+// are not what they were, or not known well: they should be over by now.
+bool ManagedStream::await_soon(Lock& lock) {
+    const ClockHandoff others(dispatcher_.device());
+    while (preemptor_.in(State::kPassThrough) && queue_.waiting().empty() &&
+           queue_.in_flight_with(Form::kDoor) && !gone_) {
+        const std::optional<schedule::TimePoint> end = queue_.expected_end();
+        const schedule::TimePoint now = dispatcher_.now();
+        if (!end || now > *end + kSoon) return false;
+        if (now >= *end - kSoon) return true;
+        lock.unlock();
+        device::nap();
+        lock.lock();
+        prune();
+    }
+    return false;
+}
+
 // The driver has the stream's launches, and they may be stopped meanwhile.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
-    while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number &&
+    while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
            !gone_) {
-        SMT_TRY(unmarked_ ? mark() : CUDA_SUCCESS);
+        SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
         lock.unlock();
-        CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        CUresult status;
+        {
+            const device::InWait timed;
+            status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        }
         lock.lock();
         if (status != CUDA_SUCCESS) return status;
         prune();
@@ -270,7 +299,7 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
 
 // For `smt status`, if the policy has given a reason.
 void ManagedStream::say_held_up(std::optional<device::HeldUp>* held_up) const {
-    if (!*held_up && !waits_because_.empty() && state_ != State::kRunning)
+    if (!*held_up && !waits_because_.empty() && !preemptor_.in_quota_mode())
         held_up->emplace(tenant_->session, "its turn: " + waits_because_);
 }
 
@@ -285,8 +314,8 @@ void ManagedStream::tell_changed() {
 }
 
 void ManagedStream::wake() {
-    changes_.fetch_add(1, std::memory_order_release);
-    changed_.notify_all();
+    changes_.count.fetch_add(1, std::memory_order_release);
+    changes_.happened.notify_all();
 }
 
 // While its own work is on the GPU a program's thread polls for a while, as in the driver's own waits: waking
@@ -294,15 +323,15 @@ void ManagedStream::wake() {
 // while other tenants have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
-    if (state_ == State::kRunning && looks_on()) {
-        const uint64_t seen = changes_.load(std::memory_order_relaxed);
+    if (preemptor_.in_quota_mode() && looks_on()) {
+        const uint64_t seen = changes_.count.load(std::memory_order_relaxed);
         lock.unlock();
         const bool changed =
-            look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLooksFor);
+            look_on([&] { return changes_.count.load(std::memory_order_acquire) != seen; }, kLooksFor);
         lock = spin_lock(mutex_);
-        if (changed || changes_.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
+        if (changed || changes_.count.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
     }
-    if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
+    if (changes_.happened.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
         return CUDA_SUCCESS;
     }
     CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
@@ -328,16 +357,16 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Nu
     std::optional<device::HeldUp> held_up;
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
-        if (state_ == State::kPassThrough && !tenant_->preemptible.load()) return CUDA_SUCCESS;
-        if (state_ == State::kPassThrough && (asked || under_way())) {
+        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
+        if (preemptor_.in(State::kPassThrough) && (asked || under_way())) {
             *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
             if (*number) return CUDA_SUCCESS;
             lock.unlock();
             *number = take_number(key);
             lock.lock();
-            if (*number && state_ == State::kPassThrough && !gone_) return CUDA_SUCCESS;
+            if (*number && preemptor_.in(State::kPassThrough) && !gone_) return CUDA_SUCCESS;
             if (*number) tenant_->window.give(*number, {});
-        } else if (state_ == State::kPassThrough) {
+        } else if (preemptor_.in(State::kPassThrough)) {
             status = come_to_rest();
         } else if (!asked) {
             asked = true;
@@ -350,6 +379,16 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Nu
         }
     }
     return status != CUDA_SUCCESS ? status : kClientGone;
+}
+
+uint32_t ManagedStream::issued() {
+    const Lock lock = spin_lock(mutex_);
+    return learner_.launches();
+}
+
+void ManagedStream::over(uint32_t issued) {
+    const Lock lock = spin_lock(mutex_);
+    if (preemptor_.in(State::kPassThrough)) queue_.over_issued(issued, dispatcher_.now());
 }
 
 }  // namespace smt::runtime::dispatch

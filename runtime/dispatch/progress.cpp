@@ -9,12 +9,6 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-// Between two samples of a control block. Each is a copy of a few bytes and costs the dispatcher a few
-// microseconds.
-constexpr auto kBetweenSamples = 100us;
-
 constexpr uint32_t kRegisterUnit = 256;   // unit in which a warp's registers are allocated
 constexpr uint32_t kSystemShared = 1024;  // bytes that the system reserves in each CTA
 constexpr uint32_t kWarp = 32;
@@ -31,7 +25,8 @@ schedule::Resources resources_of(const Work& work) {
 }  // namespace
 
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
-    kernel->predicted = work.function->time_alone(work.shape(), uint64_t{work.fits} * multiprocessors());
+    kernel->predicted = work.function->time_alone(
+        work.shape(), uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_));
     if (!kernel->predicted) return;
     const double left =
         kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks)
@@ -42,10 +37,10 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // The CTAs per SM that the launch has or will have. In quota mode: those that it has when the quotas are
 // lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
-    if (work.function->has_door()) return work.fits;
-    if (work.tickets && state_ != State::kRunning) return work.ctas;
+    if (!work.function->abilities().quota) return work.fits;
+    if (work.tickets && !preemptor_.in_quota_mode()) return work.ctas;
     const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
-                     work.left() <= uint64_t{work.fits} * multiprocessors();
+                     work.left() <= uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     return all ? work.fits : work.function->enough.found(work.fits);
 }
 
@@ -57,60 +52,51 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->session = tenant_->session;
     kernel->priority = tenant_->priority;
     kernel->weight = tenant_->weight;
-    kernel->since = since_;
-    kernel->multiprocessors = confined_to_;
+    kernel->since = preemptor_.since();
+    kernel->multiprocessors = unmanaged_.confined_to;
     kernel->own_sms = tenant_->places != nullptr;
-    kernel->managed = true;
-    kernel->has_door = false;
     using Seen = schedule::Kernel::State;
-    kernel->state = state_ == State::kStopping  ? Seen::kStopping
-                    : state_ == State::kStopped ? Seen::kWaiting
-                                                : Seen::kRunning;
-    if (at_wait() && wanting_ == 0) return false;
-    if (const Work* const work = first_unfinished()) {
-        describe(*work, kernel);
-        return true;
-    }
-    kernel->managed = false;
-    if (gone_) return false;
-    if (under_way() || wanting_) return true;
+    kernel->state = preemptor_.in(State::kStopping)  ? Seen::kStopping
+                    : preemptor_.in(State::kStopped) ? Seen::kWaiting
+                                                     : Seen::kRunning;
+    const Work* const work = queue_.first();
+    const Abilities can = work ? work->function->abilities() : abilities_of(Form::kWhole);
+    kernel->managed = can.quota;
+    kernel->has_door = can.stop && !can.quota;
+    if (at_wait() && unmanaged_.wanting == 0) return false;
+    if (work) describe(*work, kernel);
+    if (work || gone_) return work != nullptr;
+    if (under_way() || unmanaged_.wanting) return true;
     kernel->state = Seen::kRunning;
-    return reached() < marked_;
+    return markers_.reached() < markers_.last();
 }
 
 void ManagedStream::end_waits() {
-    if (waits_.empty()) return;
-    waits_.end(words_->waits_over.load(std::memory_order_acquire));
-    any_waits_.store(!waits_.empty(), std::memory_order_release);
+    if (waits_.list.empty()) return;
+    waits_.list.end(markers_.words().waits_over.load(std::memory_order_acquire));
+    waits_.any.store(!waits_.list.empty(), std::memory_order_release);
 }
 
 bool ManagedStream::at_wait() {
     end_waits();
-    if (waits_.empty()) return false;
-    const Work* const work = first_unfinished();
-    const WaitList::Place& place = waits_.place();
-    return reached() >= place.marker && (!work || work->number > place.launches) && waits_.holds_up();
-}
-
-const Work* ManagedStream::first_unfinished() const {
-    return !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
+    if (waits_.list.empty()) return false;
+    const WaitList::Place& place = waits_.list.place();
+    return markers_.reached() >= place.marker && !queue_.unfinished(place.launches) && waits_.list.holds_up();
 }
 
 bool ManagedStream::front(Front* front) {
     std::lock_guard lock(mutex_);
-    const Work* const work = first_unfinished();
+    const Work* const work = queue_.first();
     if (!work) return false;
     *front = {work->function->known,           work->shape(), work->left(),
               work->function->block_ns.load(), kMostBlocks,   static_cast<int>(work->fits)};
     // With one block per worker there are as many mappings as blocks.
     if (work->function->reuse == Reuse::kNever)
-        front->most_timed = dispatcher_.control_memory().map_entries();
+        front->most_timed = dispatcher_.supplies().control_memory().map_entries();
     return true;
 }
 
 void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
-    kernel->managed = work.function->persistent();
-    kernel->has_door = work.function->has_door();
     kernel->launch = work.number;
     kernel->blocks = work.total;
     kernel->blocks_done = work.done;
@@ -119,7 +105,7 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     kernel->cta = resources_of(work);
     if (kernel->state == schedule::Kernel::State::kRunning && work.tickets) {
         const uint32_t taken =
-            sample_.taken > work.ticket ? std::min(sample_.taken - work.ticket, work.tickets) : 0;
+            samples_.taken() > work.ticket ? std::min(samples_.taken() - work.ticket, work.tickets) : 0;
         kernel->blocks_done += std::min<uint64_t>(uint64_t{taken} * work.chunk, work.covered);
         kernel->last_taken = taken == work.tickets && work.done + work.covered == work.total;
     }
@@ -131,35 +117,11 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
 
 void ManagedStream::sample() {
     std::lock_guard lock(mutex_);
-    if (words_->sampled.load(std::memory_order_acquire) < asked_) return;
-    if (fresh_ && asked_ > 0) sample_ = words_->sample;
-    const schedule::TimePoint now = dispatcher_.now();
-    const bool runs = state_ == State::kRunning
+    const bool runs = preemptor_.in_quota_mode()
                           ? runs_with_quotas()
-                          : state_ == State::kPassThrough && !in_flight_.empty() && !in_flight_with_door();
-    if (!runs || reached() < ready_ || now < sample_again_) return;
-    sample_again_ = now + kBetweenSamples;
-    // Not on the control stream, where it would delay a stop.
-    const CUstream errands = dispatcher_.device().errands();
-    if (control_.report(errands, &words_->sample) != CUDA_SUCCESS) return;
-    if (dispatcher_.driver().cuStreamWriteValue64_v2(errands, address_of(&words_->sampled), asked_ + 1, 0) !=
-        CUDA_SUCCESS)
-        return;
-    ++asked_;
-    fresh_ = true;
-}
-
-uint64_t ManagedStream::residents() {
-    std::lock_guard lock(mutex_);
-    uint64_t workers = 0;
-    if (!runs_with_quotas() || reached() < ready_) return 0;
-    return control_.read_residents(dispatcher_.device().errands(), &workers) == CUDA_SUCCESS ? workers : 0;
-}
-
-// Tickets are counted from 0 again.
-void ManagedStream::forget_sample() {
-    sample_ = {};
-    fresh_ = false;
+                          : preemptor_.in(State::kPassThrough) && queue_.in_flight_with(Form::kPersistent);
+    samples_.look(persistent_.control(), markers_, dispatcher_.device().errands(),
+                  runs && markers_.reached() >= preemptor_.ready(), dispatcher_.now());
 }
 
 }  // namespace smt::runtime::dispatch

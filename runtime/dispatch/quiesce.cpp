@@ -3,152 +3,157 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "runtime/dispatch/clock_handoff.h"
+#include "runtime/dispatch/dispatcher.h"
 
 namespace smt::runtime::dispatch {
 
-namespace {
+Quiesce::Quiesce(Dispatcher& dispatcher, const Tenant& tenant, For what)
+    : dispatcher_(dispatcher), number_(dispatcher.begin_quiesce(tenant, what == For::kFree)) {}
 
-constexpr auto kWindow = std::chrono::milliseconds(20);
-// Longest wait of a tenant for all that it frees: PyTorch unloads hundreds of images.
-constexpr auto kMostPerTenant = std::chrono::milliseconds(200);
-// A round trip to the program, and what it does between two calls.
-constexpr auto kLingers = std::chrono::microseconds(200);
+Quiesce::~Quiesce() { dispatcher_.end_quiesce(number_); }
 
-}  // namespace
+// ---- When windows begin and end
 
-// For a call that frees: waits until a window can begin or enough is left of one. The lock is held, except
-// while it sleeps.
-void Dispatcher::await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
-    if (device_.properties().keeps_clock) return;
-    const auto enough_left = [this] {
-        return now() >= quiesce_.not_before || now() + kWindow / 2 <= quiesce_.until;
-    };
-    while (any_would_quiesce() && !enough_left() && tenant.awaited < kMostPerTenant) {
-        const schedule::Duration rest = quiesce_.not_before - now();
-        tenant.awaited += rest;
-        lock.unlock();
-        std::this_thread::sleep_for(rest);
-        const Wanted wanted(wanted_);
-        lock = spin_lock(mutex_);
+auto QuiesceWindows::until_next(TimePoint now) const -> Duration {
+    const bool enough_left = now + kWindow / 2 <= until_;
+    return enough_left ? Duration::zero() : std::max(Duration::zero(), not_before_ - now);
+}
+
+// From now on windows are allowed for kWindow, and then none for as long.
+void QuiesceWindows::allow(TimePoint now) {
+    until_ = now + kWindow;
+    not_before_ = until_ + kWindow;
+}
+
+uint64_t QuiesceWindows::begin(uint32_t session, TimePoint now) {
+    if (now >= not_before_) told_ = over_ = false, allow(now);
+    calls_.push_back({++numbers_, session, true});
+    return numbers_;
+}
+
+bool QuiesceWindows::waits(uint64_t call) const {
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [&](const Call& each) { return each.number == call && each.waits; });
+}
+
+bool QuiesceWindows::end(uint64_t call, TimePoint now) {
+    const auto mine =
+        std::find_if(calls_.begin(), calls_.end(), [&](const Call& each) { return each.number == call; });
+    last_ = mine->session;
+    calls_.erase(mine);
+    if (calls_.empty()) lingers_ = std::min(now + kLingers, until_);
+    return calls_.empty();
+}
+
+void QuiesceWindows::launched(uint32_t session) {
+    if (calls_.empty() && last_ == session) lingers_ = {};
+}
+
+bool QuiesceWindows::in_force(TimePoint now) const {
+    return open() && now < until_ && (!calls_.empty() || now < lingers_);
+}
+
+auto QuiesceWindows::look(TimePoint now, bool all_told) -> News {
+    News news;
+    if (calls_.empty()) {
+        news.resumes = open() && now >= lingers_;
+        if (news.resumes) lingers_ = {};
+        return news;
     }
+    const bool lasts = now < until_;
+    if (lasts && all_told && !std::exchange(told_, true)) allow(now);
+    news.resumes = !lasts && !std::exchange(over_, true);
+    for (Call& each : calls_) {
+        if ((all_told || !lasts) && std::exchange(each.waits, false)) news.go_on.push_back(each.session);
+    }
+    return news;
 }
 
-bool Dispatcher::frees_in_quiesce(const Tenant& tenant) const {
-    return samples() || std::any_of(tenants_.begin(), tenants_.end(),
-                                    [&](const auto& each) { return each->priority > tenant.priority; });
-}
-
-bool Dispatcher::any_would_quiesce() const {
-    schedule::Kernel kernel;
-    return std::any_of(members_.begin(), members_.end(), [&](const Member& each) {
-        return !each.trial && each.stream->tenant().preemptible.load(std::memory_order_relaxed) &&
-               each.stream->describe(&kernel);
-    });
-}
+// ---- What they do to streams
 
 uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     if (!device_.properties().loads_wait) return 0;
-    std::unique_lock<std::mutex> lock;
-    {
-        const Wanted wanted(wanted_);
-        lock = spin_lock(mutex_);
-    }
-    if (frees && !frees_in_quiesce(tenant)) return 0;
-    if (frees) await_quiesce(lock, tenant);
-    if (now() >= quiesce_.not_before) quiesce_.told = quiesce_.over = false, allow_quiesce();
-    const uint64_t number = ++quiesce_.numbers;
-    quiesce_.calls.push_back({number, tenant.session, true});
+    std::unique_lock<std::mutex> lock = lock_wanted();
+    const bool stops_any = policy_.stops() == schedule::Policy::Stops::kAny;
+    if (frees && !stops_any && !tenants_.any_above(tenant.priority)) return 0;
+    if (frees) await_window(lock, tenant);
+    const uint64_t call = quiesce_.begin(tenant.session, now());
     for (Member& member : members_) {
         schedule::Kernel kernel;
         if (!quiesces(member)) continue;
         if (member.stream->describe(&kernel) && kernel.state == schedule::Kernel::State::kRunning)
-            say(member.stream->tenant(),
+            notes_.decision(
+                member.stream->tenant(),
                 fmt::format("stands still: the driver loads or frees something for {}", tenant.name));
         follow(member);
     }
-    poll_quiesce();
+    look_at_windows();
     device_.disturb();
-    const auto told = [&] {
-        return std::none_of(
-            quiesce_.calls.begin(), quiesce_.calls.end(),
-            [&](const QuiesceState::Call& each) { return each.number == number && each.waits; });
-    };
-    if (told()) return number;
+    const auto told = [&] { return !quiesce_.waits(call); };
+    if (told()) return call;
     const ClockHandoff others(device_);
-    if (device_.properties().keeps_clock) told_.wait(lock, told);
     // The dispatcher's thread may be in the driver, or run a study.
+    if (device_.properties().keeps_clock)
+        told_.wait(lock, told);
     else
-        told_.wait_for(lock, 2 * kWindow, told);
-    return number;
+        told_.wait_for(lock, 2 * QuiesceWindows::kWindow, told);
+    return call;
 }
 
-// From now on windows are allowed for kWindow, and then none for as long.
-void Dispatcher::allow_quiesce() {
-    quiesce_.until = now() + kWindow;
-    quiesce_.not_before = quiesce_.until + kWindow;
-}
-
-void Dispatcher::end_quiesce(uint64_t number) {
-    if (number == 0) return;
+// For a wait for another thread: from then on the lock is not wanted.
+std::unique_lock<std::mutex> Dispatcher::lock_wanted() {
     const Wanted wanted(wanted_);
-    const auto lock = spin_lock(mutex_);
-    const auto mine = std::find_if(quiesce_.calls.begin(), quiesce_.calls.end(),
-                                   [&](const QuiesceState::Call& each) { return each.number == number; });
-    quiesce_.last = mine->session;
-    quiesce_.calls.erase(mine);
-    if (!quiesce_.calls.empty()) return;
-    quiesce_.lingers = std::min(now() + kLingers, quiesce_.until);
-    device_.disturb();
+    return spin_lock(mutex_);
 }
 
-// The window serves the launch of the tenant that loaded, so it ends with that.
-void Dispatcher::end_lingering(const Tenant& tenant) {
-    if (quiesce_.calls.empty() && quiesce_.last == tenant.session) quiesce_.lingers = {};
-}
-
-// Called by the dispatcher's thread between looks, and by a thread that begins a window.
-void Dispatcher::poll_quiesce() {
-    const schedule::TimePoint now = this->now();
-    if (quiesce_.calls.empty()) {
-        if (quiesce_.lingers == schedule::TimePoint{} || now < quiesce_.lingers) return;
-        quiesce_.lingers = {};
-        return resume_all();
+// The lock is held, except while it sleeps.
+void Dispatcher::await_window(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
+    const auto would_stop = [this](Member& each) {
+        schedule::Kernel kernel;
+        return can_quiesce(each) && each.stream->describe(&kernel);
+    };
+    while (!device_.properties().keeps_clock && tenant.awaited < QuiesceWindows::kMostPerTenant) {
+        const schedule::Duration rest = quiesce_.until_next(now());
+        if (rest == schedule::Duration::zero() || std::none_of(members_.begin(), members_.end(), would_stop))
+            return;
+        tenant.awaited += rest;
+        lock.unlock();
+        std::this_thread::sleep_for(rest);
+        lock = lock_wanted();
     }
-    const bool lasts = now < quiesce_.until, all = lasts && all_told();
-    if (all && !std::exchange(quiesce_.told, true)) allow_quiesce();
-    if (!lasts && !std::exchange(quiesce_.over, true)) resume_all();
-    if (lasts && !all) return;
-    for (QuiesceState::Call& each : quiesce_.calls) {
-        if (std::exchange(each.waits, false)) device_.let_go(each.session);
-    }
-    told_.notify_all();
 }
 
-bool Dispatcher::any_quiesces() const {
-    if (quiesce_.calls.empty() && quiesce_.lingers == schedule::TimePoint{}) return false;
-    const schedule::TimePoint now = this->now();
-    return now < quiesce_.until && (!quiesce_.calls.empty() || now < quiesce_.lingers);
+void Dispatcher::end_quiesce(uint64_t call) {
+    if (call == 0) return;
+    const WantedLock lock(wanted_, mutex_);
+    if (quiesce_.end(call, now())) device_.disturb();
+}
+
+bool Dispatcher::can_quiesce(const Member& member) {
+    return !member.trial && member.stream->tenant().preemptible.load(std::memory_order_relaxed);
 }
 
 bool Dispatcher::quiesces(const Member& member) const {
-    return !member.trial && member.stream->tenant().preemptible.load(std::memory_order_relaxed) &&
-           any_quiesces();
+    return can_quiesce(member) && quiesce_.in_force(now());
 }
 
-bool Dispatcher::all_told() const {
-    return std::none_of(members_.begin(), members_.end(),
-                        [&](const Member& each) { return each.behind && quiesces(each); });
-}
-
-// The policy names all streams that wait and should not. While a study runs, the earlier orders hold.
-void Dispatcher::resume_all() {
-    decide();
+// Called by the dispatcher's thread between looks, and by a thread that begins a window.
+void Dispatcher::look_at_windows() {
+    if (!quiesce_.open()) return;
+    const bool all_told = std::none_of(members_.begin(), members_.end(),
+                                       [&](const Member& each) { return each.behind && quiesces(each); });
+    const QuiesceWindows::News news = quiesce_.look(now(), all_told);
+    // The policy names all streams that wait and should not. While a study runs, the earlier orders hold.
+    if (news.resumes) decide();
     for (Member& member : members_) {
-        if (studying_) follow(member);
+        if (news.resumes && policy_.studying() && !member.trial) follow(member);
     }
+    for (const uint32_t session : news.go_on) device_.let_go(session);
+    if (!news.go_on.empty()) told_.notify_all();
 }
 
 }  // namespace smt::runtime::dispatch

@@ -46,4 +46,14 @@ private:
     std::atomic<int>& count_;
 };
 
+// A lock of such a mutex. It counts while it is wanted, and while it is held.
+class WantedLock {
+public:
+    WantedLock(std::atomic<int>& count, std::mutex& mutex) : wanted_(count), lock_(spin_lock(mutex)) {}
+
+private:
+    const Wanted wanted_;
+    const std::unique_lock<std::mutex> lock_;
+};
+
 }  // namespace smt::runtime::dispatch

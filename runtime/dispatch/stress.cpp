@@ -1,12 +1,18 @@
-#include "runtime/dispatch/stress.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "runtime/dispatch/experiments.h"
 
 namespace smt::runtime::dispatch {
 
 namespace {
+
+using schedule::Kernel;
+using What = Step::What;
 
 constexpr uint64_t kLongestPause = 300;  // us between two disturbances of a run
 constexpr uint64_t kLongRun = 2'000;
@@ -15,46 +21,99 @@ constexpr uint64_t kShortRun = 60;  // if there are only stops
 constexpr uint64_t kStopsLeft = 8;
 constexpr uint64_t kMostDoublings = 10;  // 60 ms at the least
 
-int most_of(const schedule::Kernel& kernel) { return kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8; }
+int most_of(const Kernel& kernel) { return kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8; }
 
-}  // namespace
+class Stress final : public Decider {
+public:
+    Stress(uint64_t seed, Sms sms)
+        : random_(seed),
+          sms_(std::move(sms)),
+          kind_((seed & kQuotasOnly) == kQuotasOnly ? Kind::kQuotas
+                : seed & kStopsOnly                 ? Kind::kStops
+                                                    : Kind::kEverything) {}
+
+    Step next(const View& view) override {
+        using Seen = Kernel::State;
+        const Kernel& kernel = view.kernel;
+        if (kernel.state == Seen::kWaiting) {
+            if (!kernel.stoppable()) {  // whole kernels cannot be disturbed
+                told_ = false;
+                return {What::kPassThrough};
+            }
+            count(kernel);
+            plan(view.now);
+            return begin(kernel);
+        }
+        const bool due = kernel.state == Seen::kRunning && !told_ && view.now >= next_;
+        return due && kernel.stoppable() ? disturb(view) : Step{};
+    }
+    void done(const Step& step) override { told_ |= step == What::kStop || step == What::kHalt; }
+    std::string summary() const override {
+        return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_);
+    }
+
+private:
+    enum class Kind { kEverything, kStops, kQuotas };
+    uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
+    bool one_in(uint64_t n) { return below(n) == 0; }
+    uint32_t up_to(size_t bound) { return 1 + static_cast<uint32_t>(below(bound)); }
+    QuotaTable quotas(int most);
+    QuotaTable few(uint64_t workers, int most);
+    void plan(schedule::TimePoint now);
+    Step begin(const Kernel& kernel);  // the launch waits
+    Step begin_few(const Kernel& kernel);
+    Step disturb(const View& view);  // the launch runs
+    Step stop(const View& view);
+    void count(const Kernel& kernel);
+
+    std::mt19937_64 random_;
+    const Sms sms_;
+    const Kind kind_;
+    bool told_ = false;    // a stop was issued to the running launch
+    uint64_t launch_ = 0;  // the launch that waited last
+    uint64_t done_ = 0;    // its blocks done at that time
+    // Its last runs in a row without a block done: workers begin later than the stop. The next run may be
+    // twice as long.
+    uint64_t fruitless_ = 0;
+    uint64_t schedules_ = 0;      // runs begun
+    uint64_t stops_ = 0;          // stops that left a launch half done
+    schedule::TimePoint next_{};  // time of the next disturbance
+};
 
 // A table without any place would never end, so one SM always has one.
 QuotaTable Stress::quotas(int most) {
-    QuotaTable table(static_cast<size_t>(multiprocessors_));
+    QuotaTable table(static_cast<size_t>(sms_.multiprocessors));
     if (one_in(4)) {  // some SMs, with all places
         for (uint8_t& each : table) each = one_in(2) ? smt::kNoQuota : 0;
     } else {
         for (uint8_t& each : table) each = static_cast<uint8_t>(below(static_cast<uint64_t>(most) + 1));
     }
-    uint8_t& lucky = table[places_[below(places_.size())]];
+    uint8_t& lucky = table[sms_.places[below(sms_.places.size())]];
     if (lucky == 0) lucky = 1;
     return table;
 }
 
 // Room for so many workers, or a few more, on as many SMs as that takes, from a random one on.
 QuotaTable Stress::few(uint64_t workers, int most) {
-    QuotaTable table(static_cast<size_t>(multiprocessors_));
+    const std::vector<uint32_t>& places = sms_.places;
+    QuotaTable table(static_cast<size_t>(sms_.multiprocessors));
     const uint64_t each = 1 + below(std::min(workers, static_cast<uint64_t>(most)));
-    const uint64_t wanted = std::min<uint64_t>((workers + each - 1) / each, places_.size()),
-                   first = below(places_.size());
+    const uint64_t wanted = std::min<uint64_t>((workers + each - 1) / each, places.size()),
+                   first = below(places.size());
     for (uint64_t i = 0; i < wanted; ++i)
-        table[places_[(first + i) % places_.size()]] = static_cast<uint8_t>(each);
+        table[places[(first + i) % places.size()]] = static_cast<uint8_t>(each);
     return table;
 }
 
-void Stress::plan(const ManagedStream& stream) {
+void Stress::plan(schedule::TimePoint now) {
     const uint64_t longest = kind_ == Kind::kStops                 ? kShortRun
                              : kind_ == Kind::kQuotas || one_in(8) ? kLongRun
                                                                    : kLongestPause;
-    next_ = stream.now() + std::chrono::microseconds(below(longest << std::min(fruitless_, kMostDoublings)));
+    next_ = now + std::chrono::microseconds(below(longest << std::min(fruitless_, kMostDoublings)));
 }
 
-std::string Stress::summary() const {
-    return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_);
-}
 // A stop left a launch half done if blocks of it have run since the last stop, and others have not.
-void Stress::count(const schedule::Kernel& kernel) {
+void Stress::count(const Kernel& kernel) {
     ++schedules_;
     const bool same = std::exchange(launch_, kernel.launch) == kernel.launch;
     const uint64_t before = same ? done_ : 0;
@@ -63,69 +122,49 @@ void Stress::count(const schedule::Kernel& kernel) {
     stops_ += std::exchange(told_, false) && done_ > before;
 }
 
-void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
-    using Seen = schedule::Kernel::State;
-    if (!kernel.stoppable()) {
-        if (kernel.state == Seen::kWaiting) stream.pass_through();  // whole kernels cannot be disturbed
-    } else if (kernel.state == Seen::kWaiting) {
-        count(kernel);
-        plan(stream);
-        begin(stream, kernel);
-    } else if (kernel.state == Seen::kRunning && stream.now() >= next_) {
-        disturb(stream, kernel);
-    }
-}
-
-void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
-    if (kernel.has_door) return one_in(2) ? void(stream.pass_through()) : void(stream.run({}, 0));
-    if (kind_ == Kind::kStops) return begin_few(stream, kernel);
-    if (kind_ == Kind::kEverything && one_in(4)) {
-        stream.pass_through();
-    } else {
-        stream.run(quotas(most_of(kernel)), one_in(3) ? 1 + below(kernel.blocks - kernel.blocks_done) : 0);
-    }
+Step Stress::begin(const Kernel& kernel) {
+    if (kernel.has_door) return {one_in(2) ? What::kPassThrough : What::kRun};
+    if (kind_ == Kind::kStops) return begin_few(kernel);
+    if (kind_ == Kind::kEverything && one_in(4)) return {What::kPassThrough};
+    QuotaTable table = quotas(most_of(kernel));
+    return {What::kRun, std::move(table), one_in(3) ? 1 + below(kernel.blocks - kernel.blocks_done) : 0};
 }
 
 // A launch that is large enough has the whole device now and then.
-void Stress::begin_few(ManagedStream& stream, const schedule::Kernel& kernel) {
+Step Stress::begin_few(const Kernel& kernel) {
     const uint64_t left = kernel.blocks - kernel.blocks_done,
-                   all = places_.size() * static_cast<uint64_t>(most_of(kernel));
-    if (one_in(4) && left > 2 * all) {
-        stream.pass_through();
-    } else {
-        const uint64_t workers = 1 + below(std::clamp<uint64_t>(left / kStopsLeft, 1, all));
-        stream.run(few(workers, most_of(kernel)), 0);
-    }
+                   all = sms_.places.size() * static_cast<uint64_t>(most_of(kernel));
+    if (one_in(4) && left > 2 * all) return {What::kPassThrough};
+    const uint64_t workers = 1 + below(std::clamp<uint64_t>(left / kStopsLeft, 1, all));
+    return {What::kRun, few(workers, most_of(kernel))};
 }
 
-void Stress::stop(ManagedStream& stream) {
-    if (stream.passes_through()) {
-        told_ |= stream.stop();
-    } else if (stream.ready()) {
-        stream.halt();
-        told_ = true;
-    }
-    if (!told_) next_ = stream.now();  // at the next look
+Step Stress::stop(const View& view) {
+    next_ = view.now;  // if it is not carried out: at the next look
+    return {view.passes_through ? What::kStop : What::kHalt};
 }
 
-void Stress::disturb(ManagedStream& stream, const schedule::Kernel& kernel) {
-    plan(stream);
-    if (kind_ == Kind::kStops || kernel.has_door) return stop(stream);
-    if (kind_ == Kind::kQuotas)
-        return one_in(2) ? stop(stream) : void(stream.grow(1 + static_cast<uint32_t>(below(places_.size()))));
+Step Stress::disturb(const View& view) {
+    plan(view.now);
+    if (kind_ == Kind::kStops || view.kernel.has_door) return stop(view);
+    const auto grow = [&](size_t most) { return Step{What::kGrow, {}, 0, up_to(most)}; };
+    if (kind_ == Kind::kQuotas) return one_in(2) ? stop(view) : grow(sms_.places.size());
     switch (below(4)) {
         case 0:
-            stop(stream);
-            break;
+            return stop(view);
         case 1:
-            if (stream.ready()) stream.change(quotas(most_of(kernel)));
-            break;
+            return {What::kChange, quotas(most_of(view.kernel))};
         case 2:
-            stream.grow(1 + static_cast<uint32_t>(below(static_cast<uint64_t>(multiprocessors_))));
-            break;
+            return grow(static_cast<size_t>(sms_.multiprocessors));
         default:
-            break;
+            return {};
     }
+}
+
+}  // namespace
+
+std::unique_ptr<Decider> make_stress(uint64_t seed, Sms sms) {
+    return std::make_unique<Stress>(seed, std::move(sms));
 }
 
 }  // namespace smt::runtime::dispatch

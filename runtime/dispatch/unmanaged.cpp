@@ -59,6 +59,15 @@ schedule::Duration UnmanagedWindow::expected(uint64_t key) {
     return known == known_.end() ? schedule::Duration::zero() : known->second;
 }
 
+void UnmanagedSide::over(uint64_t marker, UnmanagedWindow& window, schedule::TimePoint now) {
+    while (!in_flight.empty() && in_flight.front().marker <= marker) {
+        const Flight& each = in_flight.front();
+        if (each.number) window.give(each.number, now - std::max(each.issued, ended));
+        ended = now;
+        in_flight.pop_front();
+    }
+}
+
 CUresult UnmanagedPass::launched() {
     ManagedStream* stream = std::exchange(stream_, nullptr);
     return stream ? stream->entered(*this) : CUDA_SUCCESS;

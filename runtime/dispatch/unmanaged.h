@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -93,6 +94,26 @@ private:
     SmSetPointer places_;
     UnmanagedLaunch launch_;
     UnmanagedWindow::Number number_ = 0;
+};
+
+// The unmanaged work of one stream, and where a policy confines it to. Guarded by its stream's lock.
+struct UnmanagedSide {
+    struct Flight {
+        uint64_t marker = 0;  // at which it is over
+        uint32_t name = 0;
+        UnmanagedWindow::Number number = 0;
+        schedule::TimePoint issued{};
+    };
+    std::deque<Flight> in_flight;  // oldest first
+    uint32_t entering = 0;         // threads with a pass; meanwhile the stream is not stopped
+    uint32_t wanting = 0;          // threads that wait for a pass
+    schedule::TimePoint ended{};   // end of the last one
+    int confined_to = 0;           // SMs; 0: all
+    schedule::Duration confines_longer{};
+    uint64_t last_other = 0;  // the marker behind the last unmanaged or other work
+
+    // What is in front of `marker` is over.
+    void over(uint64_t marker, UnmanagedWindow& window, schedule::TimePoint now);
 };
 
 }  // namespace smt::runtime::dispatch

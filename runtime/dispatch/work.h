@@ -20,12 +20,34 @@
 
 namespace smt::runtime::dispatch {
 
-// How a launch can be stopped.
+// How launches of a kernel are given to the driver (launch_form.h).
 enum class Form : uint8_t {
-    kPersistent,  // by its workers, between two blocks; they keep to quotas, and to ranges
-    kDoor,        // by the door in its machine code (rewriter/device/door.h), before each CTA
-    kGraph,       // by the doors of the kernels in it (graph_doors.h)
+    kPersistent,  // its workers run block after block
+    kDoor,   // with the door in its machine code (rewriter/device/door.h), which is asked before each CTA
+    kGraph,  // a graph, by the doors of the kernels in it (graph_doors.h)
+    kWhole,  // as it is: unmanaged work
 };
+
+// What can be done to a launch.
+struct Abilities {
+    bool stop = false;   // between two blocks, and be resumed
+    bool range = false;  // a number of its blocks can run by itself
+    bool quota = false;  // it keeps to a number of CTAs on each SM
+    bool place = false;  // CTAs can be moved between SMs while it runs
+};
+constexpr Abilities abilities_of(Form form) {
+    switch (form) {
+        case Form::kPersistent:
+            return {.stop = true, .range = true, .quota = true, .place = true};
+        case Form::kDoor:
+            return {.stop = true, .range = true};
+        case Form::kGraph:
+            return {.stop = true};
+        case Form::kWhole:
+            break;
+    }
+    return {};
+}
 
 // The managed form of a kernel, or the kernel itself if it has a door. Owned by the image that holds it,
 // which is not unloaded before the work of its session is settled. Of a graph: owned by its GraphDoors.
@@ -40,8 +62,9 @@ struct ManagedFunction {
     uint32_t static_shared = 0;        // bytes
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
 
+    Abilities abilities() const { return function ? abilities_of(form) : Abilities{}; }
     bool persistent() const { return function && form == Form::kPersistent; }
-    bool has_door() const { return function && form != Form::kPersistent; }
+    bool has_door() const { return function && form == Form::kDoor; }
 
     // CTAs that fit on an SM; a cache of the last shape asked for. 0: not cached.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -113,19 +136,26 @@ inline constexpr uint64_t kMostBlocks = 1u << 30;
 
 class GraphDoors;
 
-struct Work {
+// A launch, as the program asked for it.
+struct KernelCall {
     ManagedFunction* function = nullptr;
-    std::shared_ptr<GraphDoors> graph;  // of kGraph: `total` counts the blocks of all its kernels
+    std::shared_ptr<GraphDoors> graph;  // of kGraph
     journal::Entry entry;               // for the journal
     uint32_t grid[3] = {1, 1, 1};
     uint32_t block[3] = {1, 1, 1};
     uint32_t shared_bytes = 0;                  // dynamic
     std::vector<char> parameters;               // the program's
     std::vector<CUlaunchAttribute> attributes;  // of kDoor
-    uint64_t number = 0;                        // index among the stream's launches
-    uint32_t fits = 0;                          // CTAs on an SM
-    uint64_t total = 0;                         // blocks
-    uint64_t done = 0;                          // of those, in order
+    uint32_t unit = 1;                          // of kDoor: blocks of a cluster
+
+    uint32_t threads() const { return block[0] * block[1] * block[2]; }
+};
+
+struct Work : KernelCall {
+    uint64_t number = 0;              // index among the stream's launches
+    uint32_t fits = 0;                // CTAs on an SM
+    uint64_t total = 0;               // blocks; of a graph, of all its kernels
+    uint64_t done = 0;                // of those, in order
     std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
@@ -136,12 +166,8 @@ struct Work {
     uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;  // its number among the stream's driver launches
     uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
-    // Of kDoor: the number of the run under way (door_control.h), and the blocks of a unit, 1 without
-    // clusters.
-    uint64_t run = 0;
-    uint32_t unit = 1;
+    uint64_t run = 0;     // of kDoor and kGraph: the number of the run under way
 
-    uint32_t threads() const { return block[0] * block[1] * block[2]; }
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
     // Splits off the blocks that the launch under way does not cover. Empty: it covers all.

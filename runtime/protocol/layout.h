@@ -32,7 +32,8 @@ inline constexpr uint64_t kRangeAlignment = 2ull << 20;
 
 inline constexpr uint64_t kRingBytes = 1ull << 20;  // a power of two
 inline constexpr uint64_t kReplyBytes = 256ull << 10;
-inline constexpr uint32_t kMaxRecordBytes = 96u << 10;  // CUDA's 32,764 bytes of parameters fit
+inline constexpr uint32_t kMaxRecordBytes = 96u
+                                            << 10;  // without a stamp; CUDA's 32,764 bytes of parameters fit
 inline constexpr uint32_t kStagingSlots = 8;
 inline constexpr uint64_t kStagingSlotBytes = 512ull << 10;
 
@@ -102,6 +103,9 @@ struct LaneHeader {
     std::atomic<uint32_t> space_wanted;           // futex word: the client waits for ring space
     int32_t reply_status;
     uint32_t reply_bytes;
+    // Offset of the lane's LaneTimes from this header; 0: its calls are not timed. Written by the server
+    // before the client has the lane.
+    uint32_t times;
 };
 
 inline constexpr uint64_t kLaneRingOffset = 4096;

@@ -1,7 +1,7 @@
 // Records: the contents of a client thread's lane.
 //
 //   lane    := { record }
-//   record  := RecordHeader, payload, padding to 16 bytes
+//   record  := RecordHeader, payload, padding to 16 bytes [, RecordStamp (call_times.h)]
 //   payload := for a generated call: the parameters in order, in the encoding of codec.h
 //              for a hand-written call: one of the structs below, then the data that it announces
 //
@@ -16,6 +16,7 @@ namespace smt::protocol {
 
 inline constexpr uint32_t kRecordAlignment = 16;
 inline constexpr uint16_t kWantsReply = 1;
+inline constexpr uint16_t kStamped = 2;  // the record ends with a RecordStamp
 
 struct RecordHeader {
     uint32_t bytes;  // whole record, a multiple of kRecordAlignment

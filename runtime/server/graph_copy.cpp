@@ -254,7 +254,7 @@ bool GraphCopy::read_fill(CUgraph graph, CUgraphNode node) {
     CUDA_MEMSET_NODE_PARAMS fill{};
     MoveLaunch launch;
     if (!needs("a fill", driver_.cuGraphMemsetNodeGetParams(node, &fill))) return false;
-    if (dispatcher_.graph_moves().plan(fill, &launch) != CUDA_SUCCESS)
+    if (dispatcher_.supplies().graph_moves().plan(fill, &launch) != CUDA_SUCCESS)
         return refuse("a graph with a fill that no kernel does");
     return replace(graph, node, launch);
 }
@@ -263,7 +263,7 @@ bool GraphCopy::read_copy(CUgraph graph, CUgraphNode node) {
     CUDA_MEMCPY3D copy{};
     MoveLaunch launch;
     if (driver_.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS ||
-        dispatcher_.graph_moves().plan(
+        dispatcher_.supplies().graph_moves().plan(
             copy, [&](CUdeviceptr address) { return memory_.in_device_range(address, 1); }, &launch) !=
             CUDA_SUCCESS)
         return refuse("a graph with a copy that is not within device memory, or is a box or of an array");
@@ -286,9 +286,9 @@ std::shared_ptr<GraphDoors> copy_with_doors(dispatch::Dispatcher& dispatcher, co
                                             const CodeTable& code, const TenantMemory& memory, CUgraph graph,
                                             unsigned long long flags, std::string* why) {
     const DriverApi& driver = dispatcher.driver();
-    if (!dispatcher.graph_moves().loaded() && GraphCopy::has_moves(driver, graph)) {
+    if (!dispatcher.supplies().graph_moves().loaded() && GraphCopy::has_moves(driver, graph)) {
         const dispatch::Quiesce others(dispatcher, tenant);
-        if (dispatcher.graph_moves().load() != CUDA_SUCCESS) {
+        if (dispatcher.supplies().graph_moves().load() != CUDA_SUCCESS) {
             *why = "a graph with a fill or a copy: the kernel for it could not be loaded";
             return nullptr;
         }
@@ -298,7 +298,7 @@ std::shared_ptr<GraphDoors> copy_with_doors(dispatch::Dispatcher& dispatcher, co
         *why = "a graph that the driver does not copy";
         return nullptr;
     }
-    auto doors = std::make_shared<GraphDoors>(dispatcher.graph_words(), copy);
+    auto doors = std::make_shared<GraphDoors>(dispatcher.supplies().graph_words(), copy);
     GraphCopy making(dispatcher, tenant, code, memory);
     if (making.read(copy) && making.give_doors(*doors, flags)) return doors;
     *why = making.why();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "opcodes.gen.h"
@@ -72,6 +73,11 @@ Lane::Lane(Session& session, uint32_t index, uint64_t address, uint64_t position
       record_(new uint64_t[kMaxRecordBytes / 8]) {
     header().head.store(position);
     header().tail.store(position);
+    const CallTrace* trace = session.server().call_trace();
+    header().times = trace ? protocol::kLaneBytes : 0;
+    if (trace)
+        trace_ = std::make_unique<LaneTrace>(
+            *trace, reinterpret_cast<const protocol::LaneTimes*>(address + protocol::kLaneBytes));
 }
 
 Lane::~Lane() { join(); }
@@ -128,6 +134,7 @@ void Lane::run() {
         session_.end_because(
             fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
     }
+    if (trace_) trace_->begin();
     Step step = Step::kDone;
     while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
         if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
@@ -138,6 +145,7 @@ void Lane::run() {
         }
     }
     if (step == Step::kCorrupt) session_.end_because(fmt::format("the ring of lane {} is corrupt", index_));
+    if (trace_) trace_->end({session_.pid(), session_.tenant(), index_});
     close();
 }
 
@@ -147,11 +155,16 @@ void Lane::wait_for_records() {
     if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce)
         told.store(scarce, std::memory_order_relaxed);
     auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
-    if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn)) return;
+    const uint64_t begun = trace_ ? protocol::ticks() : 0;
+    const bool came = spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn);
+    if (trace_) trace_->polled(begun);
+    if (came) return;
+    const uint64_t lay_down = trace_ ? protocol::ticks() : 0;
     // Either this thread sees the new tail now, or the client sees that it sleeps.
     shared.server_asleep.exchange(1);
     if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);
     shared.server_asleep.store(0);
+    if (trace_) trace_->slept(lay_down);
 }
 
 // Copies the record at head_ out of the ring, checks the copy, executes the copy.
@@ -172,8 +185,11 @@ Lane::Step Lane::next_record(uint64_t tail) {
         publish(head_ + record.bytes);
         return Step::kDone;
     }
-    if (record.bytes > kMaxRecordBytes || record.payload_bytes > record.bytes - sizeof record)
+    const uint32_t stamp = record.flags & protocol::kStamped ? sizeof(protocol::RecordStamp) : 0;
+    if (record.bytes > kMaxRecordBytes + stamp || record.bytes < sizeof record + stamp ||
+        record.payload_bytes > record.bytes - sizeof record - stamp)
         return Step::kCorrupt;
+    if (trace_) note_taken(record, from + record.bytes);
     std::memcpy(record_.get(), from + sizeof record, record.payload_bytes);
     __asm__ volatile("" ::: "memory");
 
@@ -182,6 +198,12 @@ Lane::Step Lane::next_record(uint64_t tail) {
     let_go();
     finish(record, status, reply_bytes);
     return Step::kDone;
+}
+
+void Lane::note_taken(const RecordHeader& record, const char* end) {
+    protocol::RecordStamp stamp{};
+    if (record.flags & protocol::kStamped) std::memcpy(&stamp, end - sizeof stamp, sizeof stamp);
+    trace_->taken(stamp, record.flags & protocol::kWantsReply);
 }
 
 StreamPointer Lane::held(CUstream stream) const {
@@ -248,6 +270,7 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
     auto wait = in.scalar<protocol::WaitLane>();
     if (!in.good() || !session_.lane_known(wait.lane)) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Lane> other = session_.lane(wait.lane);  // null: ended, so all is reached
+    const device::InWait timed;
     if (other && other.get() != this) other->wait_reached(wait.position, *this);
     return CUDA_SUCCESS;
 }
@@ -256,6 +279,7 @@ void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_by
     if (status == CUDA_SUCCESS && (record.flags & protocol::kWantsReply))
         status = session_.server().fault_to_come();
     if (status != CUDA_SUCCESS && is_fatal(status)) session_.fault(status);
+    if (trace_) trace_->done();
     LaneHeader& shared = header();
     if (!(record.flags & protocol::kWantsReply)) {
         int32_t none = 0;

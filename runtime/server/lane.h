@@ -12,6 +12,7 @@
 
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/call_trace.h"
 #include "runtime/server/memory/arena.h"
 #include "runtime/server/objects/events.h"
 #include "runtime/server/streams.h"
@@ -23,6 +24,7 @@ class Session;
 
 class Lane {
 public:
+    // `address`: kLaneBytes, and a LaneTimes behind them if the server times calls.
     // `position`: where the previous lane of this index ended; ring positions continue from there.
     Lane(Session& session, uint32_t index, uint64_t address, uint64_t position);
     ~Lane();
@@ -76,6 +78,7 @@ private:
     void finish(const protocol::RecordHeader& record, CUresult status, uint32_t reply_bytes);
     void publish(uint64_t head);
     void wait_for_records();
+    void note_taken(const protocol::RecordHeader& record, const char* end);
     void close();
     void fail(const std::string& why);
     protocol::LaneHeader& header() const { return *reinterpret_cast<protocol::LaneHeader*>(address_); }
@@ -93,6 +96,7 @@ private:
     uint64_t head_;
     uint64_t tail_;                       // as last read
     std::unique_ptr<uint64_t[]> record_;  // private copy of the current record's payload
+    std::unique_ptr<LaneTrace> trace_;    // null: calls are not timed
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;
     std::vector<Stream*> used_;

@@ -141,6 +141,7 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
+        if (!settings::text_of(settings::Id::kCalls).empty()) device->time_driver();
         std::unique_ptr<schedule::Policy> policy = chosen_policy();
         const dispatch::Settings settings =
             dispatch::read_settings(device->properties().keeps_sessions_apart);

@@ -5,9 +5,9 @@
 //   counters   the GPU's counters for the first launches of each kernel, block shape and grid class. Kernels
 //              run in their original form and one at a time: CUPTI replays each several times, so a kernel
 //              must not poll memory that the host writes meanwhile
-//   sweep      managed launches under quotas of every kind (dispatch/sweep.h)
+//   sweep      managed launches under quotas of every kind (dispatch/experiments.h)
 //   halves     no measurement here: managed launches are limited to half of the CTAs that fit
-//              (dispatch/half_ctas.h), so that programs can be timed in pairs
+//              (dispatch/experiments.h), so that programs can be timed in pairs
 //   pairs      managed launches of two programs side by side, with each full combination of CTAs
 //              (dispatch/pairing.h)
 //

@@ -84,7 +84,7 @@ void Server::add(Session& session) {
 
 void Server::remove(Session& session) {
     std::lock_guard lock(mutex_);
-    std::erase(sessions_, &session);
+    if (std::erase(sessions_, &session)) launches_ += session.launches();
 }
 
 void Server::stop_sessions(const std::string& why) {
@@ -94,7 +94,7 @@ void Server::stop_sessions(const std::string& why) {
 
 void Server::keep(std::unique_ptr<Session> session) {
     std::lock_guard lock(mutex_);
-    std::erase(sessions_, session.get());
+    if (std::erase(sessions_, session.get())) launches_ += session->launches();
     kept_.push_back(std::move(session));
 }
 
@@ -180,15 +180,16 @@ protocol::StatusReply Server::status() const {
     protocol::StatusReply reply;
     reply.server_pid = getpid();
     reply.sessions_served = served_.load();
-    reply.launches = launches_.load();
     reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
     reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
     std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
     std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
     std::lock_guard lock(mutex_);
     reply.sessions = static_cast<uint32_t>(sessions_.size());
+    reply.launches = launches_;
     for (const Session* session : sessions_) {
         reply.lanes += session->lane_count();
+        reply.launches += session->launches();
         reply.device_bytes += session->device_bytes();
         reply.host_bytes += session->host_bytes();
     }

@@ -20,6 +20,7 @@
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
+#include "runtime/server/call_trace.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
@@ -45,10 +46,10 @@ public:
     jit::Service& compiler() { return compiler_; }
     jit::Opener& opener() { return opener_; }
     profiles::ProfileCache& profiles() { return profiles_; }
-    Measuring* measuring() { return measuring_.get(); }  // null: no measurement
+    Measuring* measuring() { return measuring_.get(); }                // null: no measurement
+    const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
-    void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
 
@@ -91,6 +92,7 @@ private:
     DevicePrintf& device_printf_;
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
+    const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
@@ -99,10 +101,10 @@ private:
     std::string fault_;       // description of the fault; set before fatal_
     std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};
-    std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> served_{0};
 
     mutable std::mutex mutex_;
+    uint64_t launches_ = 0;  // of sessions that are not in the list any more
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
 

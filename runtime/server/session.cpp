@@ -89,11 +89,6 @@ Session::~Session() = default;
 DevicePrintf& Session::device_printf() { return server_.device_printf(); }
 journal::Writer& Session::journal() { return server_.journal(); }
 
-void Session::count_launch() {
-    launches_.fetch_add(1, std::memory_order_relaxed);
-    server_.count_launch();
-}
-
 protocol::TenantStatus Session::status() const {
     protocol::TenantStatus status;
     status.session = id_;
@@ -267,7 +262,8 @@ protocol::LaneOpened Session::open_lane() {
         note_quota("threads that use CUDA", most, settings::Id::kSessionLanes);
         answer.status = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (answer.status == CUDA_SUCCESS) answer.status = arena_.allocate(protocol::kLaneBytes, false, &address);
+    const uint64_t bytes = protocol::kLaneBytes + (server_.call_trace() ? sizeof(protocol::LaneTimes) : 0);
+    if (answer.status == CUDA_SUCCESS) answer.status = arena_.allocate(bytes, false, &address);
     if (answer.status != CUDA_SUCCESS) return answer;
     uint64_t position = 0;
     const uint32_t index = place_for_lane(&position);

@@ -99,7 +99,10 @@ public:
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
-    void count_launch();                               // for `smt status`
+    int32_t pid() const { return pid_; }
+    // For `smt status`. Each session has a counter of its own: lanes of all sessions would contend for one.
+    void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
+    uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
     void note(const std::string& line);                // to the journal and the log
     void count_unsupported(const char* function);      // counts one call, for `smt log`
     void note_wide_launch(const std::string& kernel);  // reported once

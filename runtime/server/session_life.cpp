@@ -114,7 +114,7 @@ bool Session::send_welcome(protocol::WelcomeStatus status, const std::string& wh
 void Session::confine() {
     if (multiprocessors_ == 0) return;
     std::string why;
-    dispatched_->places = server_.dispatcher().sm_sets().take(multiprocessors_, &why);
+    dispatched_->places = server_.dispatcher().supplies().sm_sets().take(multiprocessors_, &why);
     if (dispatched_->places) {
         note(fmt::format("its kernels run on {} of {}; {} were asked for", dispatched_->places->text(),
                          device_.properties().multiprocessors, multiprocessors_));

@@ -32,9 +32,9 @@ Streams::~Streams() {
 CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
     auto made = std::make_shared<Stream>(driver_, arena_);
     made->blocking = blocking;
-    made->priority = dispatcher_->within_range(priority);
-    CUresult status = dispatcher_->sm_sets().make_stream(
-        tenant_->places.get(), dispatcher_->stream_priority(*tenant_, priority), &made->handle);
+    made->priority = dispatcher_->supplies().within_range(priority);
+    CUresult status = dispatcher_->supplies().sm_sets().make_stream(
+        tenant_->places.get(), dispatcher_->supplies().stream_priority(*tenant_, priority), &made->handle);
     if (status != CUDA_SUCCESS) return status;
     *stream = std::move(made);
     return CUDA_SUCCESS;
@@ -100,7 +100,9 @@ void Streams::drop_idle() {
     });
 }
 
-int Streams::driver_priority(int priority) const { return dispatcher_->stream_priority(*tenant_, priority); }
+int Streams::driver_priority(int priority) const {
+    return dispatcher_->supplies().stream_priority(*tenant_, priority);
+}
 
 CUresult Streams::set_priority(CUstream handle, int priority) {
     CUstreamAttrValue value{};
@@ -108,7 +110,7 @@ CUresult Streams::set_priority(CUstream handle, int priority) {
     CUresult status = driver_.cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
     for (const StreamPointer& stream : all()) {
         if (status == CUDA_SUCCESS && stream->handle == handle)
-            stream->priority = dispatcher_->within_range(priority);
+            stream->priority = dispatcher_->supplies().within_range(priority);
     }
     return status;
 }

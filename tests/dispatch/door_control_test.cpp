@@ -1,6 +1,7 @@
 // Frontiers and run numbers: which words a run gets, when they are cleared, and what a stop writes.
 #include "runtime/dispatch/door_control.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <vector>
@@ -132,6 +133,31 @@ TEST_CASE("door control: a stop writes the last run's number", "[dispatch]") {
     CHECK(control.stop(kControlStream) == CUDA_SUCCESS);
     CHECK(door_calls == std::vector<DriverCall>{{Task::kWrite, kControlStream, kMemory, 7},
                                                 {Task::kWrite, kControlStream, kMemory, 8}});
+}
+
+TEST_CASE("door control: a stop is of the last segment, which has a word of its own", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    CHECK(run_on(control).door.stopped == kMemory);
+    control.end_segment();
+    control.end_segment();
+    door_calls.clear();
+    CHECK(control.stop(kControlStream) == CUDA_SUCCESS);
+    CHECK(door_calls.empty());  // no run can be stopped
+    CHECK(run_on(control).door.stopped == kMemory + sizeof(uint32_t));
+    CHECK(run_on(control).door.stopped == kMemory + sizeof(uint32_t));
+    CHECK(control.stop(kControlStream) == CUDA_SUCCESS);
+    CHECK(door_calls ==
+          std::vector<DriverCall>{{Task::kWrite, kControlStream, kMemory + sizeof(uint32_t), 3}});
+    std::vector<CUdeviceptr> words;
+    for (uint32_t i = 0; i < kMostDoorRuns; ++i) {
+        control.end_segment();
+        words.push_back(run_on(control).door.stopped);
+    }
+    std::sort(words.begin(), words.end());
+    CHECK(std::adjacent_find(words.begin(), words.end()) == words.end());
+    CHECK(words.back() < frontier_at(0));
 }
 
 TEST_CASE("door control: a run that was not launched leaves no gap", "[dispatch]") {

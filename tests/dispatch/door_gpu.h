@@ -35,6 +35,12 @@ public:
     }
     DoorGpu(const DoorGpu&) = delete;
 
+    // Something else of the program's, behind what is on its stream.
+    void enqueue_other(uint32_t name) {
+        enqueue(kProgram, [this, name] { ran.emplace_back(name, kOther); });
+    }
+    static constexpr uint32_t kOther = ~0u;  // in place of an index
+
     // Does what is on the program's stream, but at most so many units.
     void run(uint64_t units = ~0ull) {
         const std::lock_guard lock(mutex_);
@@ -118,7 +124,10 @@ inline DriverApi DoorGpu::driver() {
         return CUDA_SUCCESS;
     };
     driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
-    driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+    driver.cuStreamSynchronize = [](CUstream stream) {
+        if (stream == kProgram) device->run();
+        return CUDA_SUCCESS;
+    };
     driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };
     driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
     driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };

@@ -15,6 +15,7 @@ namespace {
 
 using tests::DoorGpu;
 using Seen = schedule::Kernel::State;
+constexpr schedule::Duration kAhead = std::chrono::hours(1);
 
 class DoorDevice final : public device::Device {
 public:
@@ -23,6 +24,9 @@ public:
         properties_.multiprocessors = DoorGpu::kSms;
     }
     CUresult enter_thread(device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
+    Clock::time_point now() const override { return time.load(); }
+
+    std::atomic<Clock::time_point> time{Clock::time_point{} + std::chrono::hours(1)};
 };
 
 // The test decides.
@@ -30,7 +34,7 @@ class NoPolicy final : public schedule::Policy {
 public:
     std::string_view name() const override { return "none"; }
     Stops stops() const override { return Stops::kAny; }
-    schedule::Decision decide(const schedule::Snapshot&, schedule::TimePoint) override { return {}; }
+    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
 };
 
 struct DoorStream {
@@ -38,12 +42,13 @@ struct DoorStream {
     tests::TemporaryFolder folder;
     journal::Writer journal{folder.file("journal")};
     DoorDevice device;
-    Dispatcher dispatcher{device, journal, std::make_unique<NoPolicy>(), {}};
+    Dispatcher dispatcher;
     std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
     ManagedFunction with_door, persistent, failing;
     std::unique_ptr<ManagedStream> stream;
 
-    DoorStream() {
+    explicit DoorStream(schedule::Duration ahead = {})
+        : dispatcher(device, journal, std::make_unique<NoPolicy>(), {.ahead = ahead}) {
         with_door.function = reinterpret_cast<CUfunction>(1);
         with_door.form = Form::kDoor;
         with_door.launch_offset = DoorGpu::kOwnBytes;
@@ -164,6 +169,66 @@ TEST_CASE("stream with doors: few runs are in flight at a time", "[dispatch]") {
     for (int i = 0; i < 3; ++i) it.come_to_end();
     CHECK(it.gpu.ran == each_once(3 * kMostDoorRuns + 1, 10));
     CHECK(it.first().launch == 0);
+}
+
+TEST_CASE("stream with doors: what is soon over is not waited for, and a stop leaves it alone",
+          "[dispatch]") {
+    std::mt19937_64 random(2);
+    for (int round = 0; round < 50; ++round) {
+        DoorStream it(kAhead);
+        it.with_door.block_cost_ps = 1;
+        it.begin(0, 1);
+        std::vector<DoorGpu::Unit> all;
+        for (uint32_t name = 0; name < 20; ++name) {
+            REQUIRE(it.launch(it.with_door, name, 30) == CUDA_SUCCESS);
+            REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+            for (uint32_t unit = 0; unit < 30; ++unit) all.emplace_back(name, unit);
+            if (random() % 3 == 0) {
+                it.gpu.run(random() % 40);
+                it.stream->poll();
+                REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+                it.gpu.enqueue_other(name);
+                all.emplace_back(name, DoorGpu::kOther);
+            }
+            if (random() % 4 == 0) {
+                it.gpu.run(random() % 40);
+                while (!it.stream->stop()) it.gpu.run(1);
+                it.come_to_end();
+                it.stream->pass_through();
+            }
+        }
+        it.come_to_end();
+        REQUIRE(it.gpu.ran == all);
+    }
+}
+
+TEST_CASE("stream with doors: a stop is of what follows the last other operation", "[dispatch]") {
+    DoorStream it(kAhead);
+    it.with_door.block_cost_ps = 1;
+    it.begin(2, 100);
+    it.gpu.run(10);
+    REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+    it.gpu.enqueue_other(1);
+    REQUIRE(it.stream->stop());  // there is nothing that could be stopped
+    CHECK(it.come_to_end().launch == 0);
+    it.stream->pass_through();
+    REQUIRE(it.launch(it.with_door, 2, 100) == CUDA_SUCCESS);
+    it.stream->pass_through();
+    REQUIRE(it.stream->stop());
+    const schedule::Kernel kernel = it.come_to_end();
+    CHECK((kernel.launch == 3 && kernel.blocks_done == 0));
+}
+
+TEST_CASE("stream with doors: what takes unknown time, or longer than was expected, is waited for",
+          "[dispatch]") {
+    for (const bool late : {false, true}) {
+        DoorStream it(kAhead);
+        it.with_door.block_cost_ps = late ? 1 : 0;
+        it.begin(2, 100);
+        if (late) it.device.time = it.device.now() + std::chrono::seconds(1);
+        REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+        CHECK(it.gpu.ran == each_once(2, 100));
+    }
 }
 
 TEST_CASE("stream with doors: forms are not mixed in flight", "[dispatch]") {

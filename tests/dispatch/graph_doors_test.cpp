@@ -149,7 +149,7 @@ class NoGraphPolicy final : public schedule::Policy {
 public:
     std::string_view name() const override { return "none"; }
     Stops stops() const override { return Stops::kAny; }
-    schedule::Decision decide(const schedule::Snapshot&, schedule::TimePoint) override { return {}; }
+    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
 };
 
 struct GraphStream {
@@ -177,8 +177,8 @@ struct GraphStream {
     }
 
     std::shared_ptr<GraphDoors> doors_of(FakeGraph& graph) {
-        auto doors =
-            std::make_shared<GraphDoors>(dispatcher.graph_words(), reinterpret_cast<CUgraph>(&graph));
+        auto doors = std::make_shared<GraphDoors>(dispatcher.supplies().graph_words(),
+                                                  reinterpret_cast<CUgraph>(&graph));
         REQUIRE(doors->open(graph.nodes.size()) == CUDA_SUCCESS);
         for (auto& node : graph.nodes)
             REQUIRE(doors->add({reinterpret_cast<CUgraphNode>(node.get()), 2, node->units, 1, 2}) ==

@@ -132,3 +132,13 @@ TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]
     CHECK_FALSE(ahead.full(works));
     CHECK(stream.function.block_cost_ps == 0);
 }
+
+TEST_CASE("the end of what is in flight is expected from launches of known cost only", "[dispatch]") {
+    Stream unknown, known;
+    unknown.issue();
+    CHECK_FALSE(unknown.ahead.end(unknown.in_flight));
+    known.function.block_cost_ps = 1'000'000;  // a launch takes 1 ms
+    for (int i = 0; i < 3; ++i) known.issue();
+    CHECK(known.ahead.end(known.in_flight) == known.now + 3ms);
+    CHECK_FALSE(LaunchAhead(0ms).end(known.in_flight));
+}

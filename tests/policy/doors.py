@@ -15,7 +15,7 @@ from gated import PATIENCE, WARP, Gated, Stage, part_of_sm, said
 
 WORK = "8", "400"
 MIXED = "20", "0", "400"
-STOPS_ONLY = 1 << 31   # runtime/dispatch/stress.h
+STOPS_ONLY = 1 << 31   # runtime/dispatch/experiments.h
 SEEDS = 1, 2, STOPS_ONLY + 1, STOPS_ONLY + 2
 
 

@@ -124,10 +124,10 @@ public:
     }
     std::string_view name() const override { return policy_->name(); }
     Stops stops() const override { return policy_->stops(); }
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        Decision decision = study_and_decide(*policy_, snapshot, now);
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        const Decision decision = study_and_decide(*policy_, snapshot, now);
         recorder_.write(snapshot, now, decision);
-        return decision;
+        wanted.repeat(decision);
     }
 
 private:

@@ -56,17 +56,12 @@ public:
     explicit Fixed(std::map<uint64_t, Quota> quotas) : quotas_(std::move(quotas)) {}
     std::string_view name() const override { return "fixed"; }
     Stops stops() const override { return Stops::kAny; }
-    Decision decide(const Snapshot& snapshot, TimePoint) override {
-        Decision decision;
-        for (const Kernel& each : snapshot.kernels)
-            if (given_.insert(each.id).second)
-                decision.assignments.push_back({each.id, Action::kRun, "fixed", quotas_.at(each.id), 0});
-        return decision;
+    void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
+        for (const Kernel& each : snapshot.kernels) wanted.run(each, quotas_.at(each.id), 0, "fixed");
     }
 
 private:
     std::map<uint64_t, Quota> quotas_;
-    std::set<uint64_t> given_;
 };
 
 struct Outcome {

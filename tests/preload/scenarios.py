@@ -107,6 +107,19 @@ def threads(place):
     assert "in order" in place.run("threads")[0]
 
 
+def answers(place):
+    """What depends on its arguments and the session's code alone goes to the server once."""
+    maps, threads = 400, 4
+    assert "asked" in place.run("answers")[0]
+    lines = (place.folder / "calls").read_text().splitlines()
+    encoded = [line for line in lines if line.startswith("cuTensorMapEncodeTiled")]
+    assert encoded.count("cuTensorMapEncodeTiled rank=6") == 2, "a failure is not remembered"
+    # threads that ask for the same at the same time, or meet in the memory, may each ask the server
+    assert 2 * maps <= len(encoded) - 2 <= maps + threads * maps + maps, len(encoded)
+    clusters = [line.split()[1] for line in lines if line.startswith("cuOccupancyMaxActiveClusters")]
+    assert clusters == ["attributes=2", "attributes=1", "attributes=2", "attributes=2"], clusters
+
+
 def large_copies(place):
     assert "all there" in place.run("large_copies")[0]
     wait_until_empty(place.program)
@@ -511,8 +524,8 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour, kill_in_launch,
-             kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
+SCENARIOS = [threads, answers, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour,
+             kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring,
              memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]

@@ -252,6 +252,65 @@ def misuse(smt, programs):
             expect(said(1, "log", "--server", "simulated", to=full), "No space left")
 
 
+def bench_calls(place, *arguments, code=0):
+    done = subprocess.run([place.smt, "bench", "calls", *map(str, arguments)], env=place.environment,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == code, done
+    return done.stdout + done.stderr
+
+
+def calls(smt, programs):
+    """Every call of a program is counted, by its name, and its phases are parts of its time."""
+    rounds = 25
+    expected = {"cuMemsetD32Async": rounds, "cuLaunchKernel": 2 * rounds, "cuEventRecord": rounds,
+                "cuStreamSynchronize": rounds, "cuMemAlloc_v2": 1, "cuMemcpyDtoH_v2": 1,
+                "cuModuleLoadData": 1, "cuModuleGetFunction": 1, "cuStreamCreate": 1, "cuEventCreate": 1}
+    with Place(smt, programs) as place:
+        report = pathlib.Path(place.folder.name) / "calls.json"
+        text = bench_calls(place, "--json", report, "--", place.programs / "sim_calls", rounds)
+        assert "calls made" in text, text
+        assert "limited by" in text and "driver function" in text, text
+        whole = json.loads(report.read_text())
+        found = {each["name"]: each for each in whole["calls"]}
+        for name, count in expected.items():
+            assert found[name]["calls"] == count, (name, found[name])
+            row = [line.split() for line in text.splitlines() if line.startswith(name + " ")]
+            assert [name, str(count)] in [words[:2] for words in row] or len(found) > 20, text
+        for each in found.values():
+            waits = each["reply_ns"] + each["word_ns"] + each["room_ns"]
+            assert each["total_ns"] == each["client_ns"] + waits or each["calls"] == 0, each
+            served = each["ring_ns"] + each["thread_ns"] + each["held_ns"] + each["driver_ns"]
+            if each["awaited"] == each["records"]:   # of which the answer is the whole; each part is rounded
+                assert abs(served - each["answered_ns"]) <= 4, each
+        for name in ("cuMemsetD32Async", "cuLaunchKernel", "cuEventRecord"):
+            assert found[name]["records"] == expected[name] and found[name]["awaited"] == 0, found[name]
+        assert found["cuStreamSynchronize"]["awaited"] == rounds, found
+        driver = {each["name"]: each["calls"] for each in whole["driver"]}
+        assert driver["cuLaunchKernel"] == 2 * rounds and driver["cuStreamSynchronize"] >= rounds, driver
+        thread, = whole["threads"]
+        assert thread["records"] == sum(each["records"] for each in found.values()), thread
+        assert thread["in_calls_ns"] <= thread["client_ns"], thread
+        assert thread["busy_ns"] + thread["polling_ns"] + thread["asleep_ns"] <= thread["server_ns"], thread
+
+
+def calls_misuse(smt, programs):
+    with Place(smt, programs) as place:
+        assert "which program?" in bench_calls(place, code=2)
+        assert "which program?" in bench_calls(place, "--json", "/dev/null", "--", code=2)
+        assert "--after wants a number" in bench_calls(place, "--after", "soon", "--", "true", code=2)
+        text = bench_calls(place, "--after", "80000", "--", place.programs / "sim_calls", 1, code=1)
+        assert "no CUDA call by way of smt after the first 80000 s" in text, text
+        assert "unknown option '--jsn'" in bench_calls(place, "--jsn", "--", "true", code=2)
+        assert "which measurement?" in subprocess.run([smt, "bench"], capture_output=True, text=True).stderr
+        text = bench_calls(place, "--", "/nowhere/program", code=1)
+        assert "there is no program '/nowhere/program'" in text, text
+        text = bench_calls(place, "--json", "/nowhere/file", "--", "true", code=1)
+        assert "cannot write /nowhere/file" in text, text
+        assert "made no CUDA call" in bench_calls(place, "--", "true", code=1)
+        assert "failed without smt" in bench_calls(place, "--native", "--", "false", code=1)
+        assert "ended with 1" in bench_calls(place, "--", "false", code=1)
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

@@ -207,6 +207,8 @@ TEST_CASE("a corrupt ring ends its own session only", "[lane]") {
                                       {24, 23, 0, 0, 0},
                                       {1 << 20, 23, 0, 0, 0},
                                       {64, 23, 0, 0, 49},
+                                      {64, 23, kStamped, 0, 33},  // its payload reaches into the stamp
+                                      {16, 23, kStamped, 0, 0},   // no room for the stamp
                                       {8, 0, 0, 0, 0}}) {
         TestSession bad;
         TestLane broken = bad.open_lane();

@@ -1,10 +1,11 @@
-// smt bench: measurements. Each is a program of its own beside this one, so that nothing of smt is
-// in a process that measures the bare driver.
+// smt bench: measurements. Those that measure the bare driver are programs of their own beside this one, so
+// that nothing of smt is in their process.
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "tools/smt/bench_calls.h"
 #include "tools/smt/command.h"
 #include "tools/smt/places.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 int run_bench(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("which measurement?");
+    if (arguments[0] == "calls") return bench_calls({arguments.begin() + 1, arguments.end()});
     if (arguments[0] != "remoting") throw Misuse("unknown measurement '" + arguments[0] + "'");
     std::string program = find_program("bench_" + arguments[0]);
     if (program.empty())
@@ -28,8 +30,12 @@ int run_bench(const Arguments& arguments) {
 
 }  // namespace
 
-const Command bench_command = {"bench", "smt bench remoting [ARGUMENT]...",
-                               "measures what remoting costs against the bare driver (needs a GPU)",
-                               run_bench};
+const Command bench_command = {
+    "bench",
+    "smt bench calls [--native] [--all] [--after SECONDS] [--json FILE] [--device gpu|sim] -- PROGRAM "
+    "[ARGUMENT]...\n"
+    "       smt bench remoting [ARGUMENT]...",
+    "measures where the time of a program's CUDA calls goes; what remoting costs against the bare driver",
+    run_bench};
 
 }  // namespace smt::tools

@@ -96,7 +96,7 @@ int MeasuringServer::start(const Program& program, const std::string& profile,
         settings::set(settings::Id::kProfile, profile);
     // What pairs get done is counted by the dispatcher's clock, and times alone are a simulated device's.
     if (profile == "pairs") settings::set(settings::Id::kSimDispatchClock, "1");
-    const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int file = program.shows ? -1 : ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file >= 0) ::dup2(file, STDOUT_FILENO), ::dup2(file, STDERR_FILENO);
     ::execv(argv[0], argv.data());
     ::_exit(127);

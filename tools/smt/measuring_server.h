@@ -26,6 +26,7 @@ public:
         std::vector<std::string> command;
         std::string device = {};  // of smt run --device; empty: its choice
         std::string stress = {};  // of smt run --stress; empty: none
+        bool shows = false;       // it prints where this process does; else into a file
     };
     // Runs programs at the same time under a server that measures this (SMT_PROFILE; empty: nothing), and
     // ends the server: all that it learnt is in the store then. `tick` is called now and then. What its
@@ -34,6 +35,8 @@ public:
     void run(const std::vector<Program>& programs, const std::string& profile,
              const std::function<void()>& tick);
 
+    // A file of that name in the folder.
+    std::string file(const std::string& name) const { return path_ + "/" + name; }
     // The last that a program of the last run printed.
     std::string printed(size_t program) const;
     // The last that a server of the last run said of pairs (profiles::kSideBySide), without that; empty:

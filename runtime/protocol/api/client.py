@@ -13,6 +13,8 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 #include "interpose/driver/order.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
+#include "interpose/transport/answers.h"
+#include "interpose/transport/call_timer.h"
 #include "interpose/transport/connect.h"
 #include "opcodes.gen.h"
 
@@ -59,7 +61,10 @@ def stub(entry, symbol, index):
         answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
     if entry.treatment == "remote":
         answer = f"unless_refused({answer}, {index})"
-    lines += [f"    return {answer};", "}"]
+    # The timer stands apart, so that a call that is not timed ends in a jump.
+    lines += ["    if (times_calls.load(std::memory_order_relaxed)) [[unlikely]] {",
+              f"        const CallTimer timer({index + 1});", f"        return {answer};", "    }",
+              f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
 
 
@@ -98,7 +103,10 @@ def remote_body(entry):
               f"    RemoteCall call(static_cast<uint16_t>(protocol::GeneratedOp::{entry.op}), bound);",
               "    if (!call.open()) return call.status();"]
     lines += [f"    {pack}" for pack in packs]
-    lines.append(f"    const CUresult result = call.{'post' if entry.treatment == 'async' else 'wait'}();")
+    send = "post" if entry.treatment == "async" else "recall_or_wait" if entry.recalled else "wait"
+    lines.append(f"    const CUresult result = call.{send}();")
+    if entry.forgets:
+        lines.append("    forget_answers();")
     lines += [f"    {unpacking(p)}" for p in returned]
     lines += [f"    note_use({used(p)});" for p in entry.parameters if p.type in ("CUstream", "CUevent")]
     lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, "

@@ -21,6 +21,7 @@ FOLDER = pathlib.Path(__file__).parent
 FILES = {
     "exact_names.gen.h": listings.exact_names,
     "driver_api.gen.h": listings.driver_api,
+    "driver_functions.gen.h": listings.driver_functions,
     "opcodes.gen.h": listings.opcodes,
     "driver.gen.h": listings.driver,
     "resolve.gen.h": listings.resolve,

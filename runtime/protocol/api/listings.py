@@ -55,6 +55,12 @@ def driver_api(entries):
     return text + "};\n\n}  // namespace smt\n"
 
 
+def driver_functions(entries):
+    text = header()
+    text += "// X(name) for each member of DriverApi, in its order.\n#define SMT_DRIVER_FUNCTIONS(X) \\\n"
+    return text + " \\\n".join(f"    X({symbol})" for e in entries for symbol in e.exports()) + "\n"
+
+
 def table_hash(entries):
     lines = "\n".join(" ".join(e.line.split()) for e in entries if e.travels)
     return int.from_bytes(hashlib.sha256(lines.encode()).digest()[:8], "big")

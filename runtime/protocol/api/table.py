@@ -28,7 +28,8 @@ PARAMETER = re.compile(
     r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|addr|touch|str)(?P<always>!)?(?P<optional>\?)?"
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
-    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? "
+    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)?"
+    r"(?P<answers> +(?:recalled|forgets))? "
     r"+(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
     r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: "
     r"addresses=(?P<addresses>\w+))?(?: memory=(?P<memory>\S+))?$")
@@ -90,6 +91,8 @@ class Entry:
         self.treatment, self.symbol, self.target = match["treatment"], match["symbol"], match["target"]
         self.served = bool(match["served"])
         self.adjusted = bool(match["adjusted"])         # interpose/driver/device.h has the last word
+        self.recalled = (match["answers"] or "").strip() == "recalled"  # interpose/transport/answers.h
+        self.forgets = (match["answers"] or "").strip() == "forgets"
         self.version, self.twin = int(match["version"]), match["twin"]
         self.twin_version = int(match["twin_version"] or 0)
         # where the addresses it carries are checked: addresses.py
@@ -103,6 +106,8 @@ class Entry:
             raise TableError(f"an alias, and only an alias, names its target: '{line}'")
         if not self.has_signature and self.treatment != "unsupported":
             raise TableError(f"only unsupported entry points may lack a signature: '{line}'")
+        if match["answers"] and self.treatment != "remote":
+            raise TableError(f"only a remote call is recalled, or forgets answers: '{line}'")
         if self.travels:
             for p in self.parameters:
                 if p.by_value and p.direction != "addr" and "*" in p.type:

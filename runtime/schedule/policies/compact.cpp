@@ -31,8 +31,6 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/aging.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -42,17 +40,15 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : aging_(knobs.aging), placement_(knobs.idle_grace) {}
+    explicit Compact(const CompactKnobs& knobs) : Policy(knobs.aging), placement_(knobs.idle_grace) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
-        Decision decision;
-        const bool changed = note_kernels(snapshot, now, decision);
-        const Kernel* impatient = aging_.boosted(waiting_, now);
-        aging_.ask_again(decision, waiting_, now);
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        const bool changed = note_kernels(snapshot, now, wanted);
+        const Kernel* impatient = aging().boosted(waiting_, now);
+        aging().ask_again(wanted, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
         if (impatient && first != first_) {
             placement_.replace(snapshot.device, first);
@@ -60,47 +56,44 @@ public:
             placement_.place(snapshot.device, first);
         }
         first_ = first;
-        for (Placed& placed : placement_.rows()) say(placed, decision);
-        return decision;
+        for (Placed& placed : placement_.rows()) say(placed, wanted);
     }
 
 private:
     // Whether any kernel has come or gone.
-    bool note_kernels(const Snapshot& snapshot, TimePoint now, Decision& decision) {
+    bool note_kernels(const Snapshot& snapshot, TimePoint now, Wanted& wanted) {
         waiting_.clear();
         placement_.begin();
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && !kernel.last_taken) {
                 const Placed& placed = placement_.note(kernel);
                 if (placed.total == 0 || kernel.id == first_) waiting_.push_back(&kernel);
-            } else if (kernel.state == Kernel::State::kWaiting) {
-                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+            } else {
+                wanted.resume(kernel, "runs as it is");
             }
         }
         const bool changed = placement_.end(now);
-        if (const auto rest = placement_.forgets_after(now)) decision.ask_again(*rest);
+        if (const auto rest = placement_.forgets_after(now)) wanted.ask_again(*rest);
         return changed;
     }
 
-    void say(Placed& placed, Decision& decision) {
-        if (!placed.kernel || (placed.said && placed.total > 0 && diff_.keeps_quota(*placed.kernel))) return;
+    void say(Placed& placed, Wanted& wanted) {
+        if (!placed.kernel || (placed.said && placed.total > 0 && wanted.has_quota(*placed.kernel))) return;
         if (placed.total == 0) {
-            diff_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
+            wanted.wait(*placed.kernel, "no SM has room");
             return;
         }
         const Quota& table = placement_.table(placed);
-        diff_.run(decision, *placed.kernel, table, 0, [&] {
+        wanted.run(*placed.kernel, table, 0, [&] {
             return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms,
                                table.size());
         });
         placed.said = placed.kernel->state != Kernel::State::kStopping;  // else it is named again
     }
 
-    Aging aging_;
     uint64_t first_ = 0;                  // the kernel that had the turn; 0: none
     std::vector<const Kernel*> waiting_;  // without CTAs, or with the turn; kept for its memory
     Placement placement_;
-    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -28,7 +28,6 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -56,24 +55,20 @@ public:
     std::string_view name() const override { return "fair"; }
     Stops stops() const override { return Stops::kAny; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
         note_debts(now);
         dismiss(now);
-        Decision decision;
-        take_turns(now, decision);
+        take_turns(now, wanted);
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) {
-                if (kernel.state == Kernel::State::kWaiting)
-                    diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                wanted.resume(kernel, "runs as it is");
             } else if (kernel.tenant == turn_) {
-                diff_.run(decision, kernel, {}, 0, [&] { return fmt::format("the turn of {}", turn_); });
+                wanted.run(kernel, [&] { return fmt::format("the turn of {}", turn_); });
             } else {
-                diff_.wait(decision, kernel, [&] { return fmt::format("the turn of {}", turn_); });
+                wanted.wait(kernel, [&] { return fmt::format("the turn of {}", turn_); });
             }
         }
-        return decision;
     }
 
 private:
@@ -116,7 +111,7 @@ private:
         }
     }
 
-    void take_turns(TimePoint now, Decision& decision) {
+    void take_turns(TimePoint now, Wanted& wanted) {
         auto holder = find(turn_);
         const bool holds = holder != ring_.end() && now < until_;
         // decide() is called when work ends, not while it runs: work that is gone was present until now.
@@ -126,12 +121,12 @@ private:
         if (!holds || (!works_ && now - busy_ >= gap)) {
             begin_next(holder, now);
         } else if (!works_) {
-            decision.ask_again(gap - (now - busy_));
+            wanted.ask_again(gap - (now - busy_));
         }
         const bool others = std::any_of(ring_.begin(), ring_.end(), [&](const Share& each) {
             return each.tenant != turn_ && each.has_work;
         });
-        if (others && until_ > now) decision.ask_again(until_ - now);
+        if (others && until_ > now) wanted.ask_again(until_ - now);
     }
 
     // The turn goes to the next tenant with work in the ring; without a holder, from the beginning.
@@ -188,7 +183,6 @@ private:
     TimePoint until_{};
     TimePoint busy_{};    // when the holder last had work
     bool works_ = false;  // the holder had work at the last call
-    DecisionDiff diff_;
 };
 
 }  // namespace

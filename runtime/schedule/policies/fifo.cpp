@@ -9,14 +9,10 @@ class Fifo final : public Policy {
 public:
     std::string_view name() const override { return "fifo"; }
     Stops stops() const override { return Stops::kNone; }
-    Decision decide(const Snapshot& snapshot, TimePoint) override {
-        Decision decision;
+    void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.state == Kernel::State::kWaiting)
-                decision.assignments.push_back(
-                    {kernel.id, Assignment::Action::kRun, "first come, first served"});
+            if (kernel.state == Kernel::State::kWaiting) wanted.run(kernel, "first come, first served");
         }
-        return decision;
     }
 };
 

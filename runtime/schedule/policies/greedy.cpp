@@ -17,9 +17,7 @@
 // No kernel starves: a kernel that is stopped as a whole gets a turn.
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/allocation.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -28,19 +26,17 @@ namespace {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : aging_(knobs.aging) {}
+    explicit Greedy(const GreedyKnobs& knobs) : Policy(knobs.aging) {}
     std::string_view name() const override { return "greedy"; }
     Stops stops() const override { return Stops::kAny; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
-        Decision decision;
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const bool waited = tenant_waits();
-        const Kernel* turn = waited ? aging_.boosted(counted(snapshot), now) : nullptr;
+        const Kernel* turn = waited ? aging().boosted(counted(snapshot), now) : nullptr;
         if (arrived_or_last_taken(snapshot) || (turn && waits(*turn))) give_out(snapshot, turn);
         if (tenant_waits()) {
-            if (!waited) aging_.boosted(counted(snapshot), now);
-            aging_.ask_again(decision, counted_, now);
+            if (!waited) aging().boosted(counted(snapshot), now);
+            aging().ask_again(wanted, counted_, now);
         }
         const auto others =
             std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
@@ -49,18 +45,15 @@ public:
             const Given* const found = given(kernel, next);
             if (found && found->ctas > 0) {
                 const auto on_each = static_cast<uint8_t>(found->ctas);
-                diff_.run(decision, kernel, {&on_each, 1}, 0, [&] {
+                wanted.run(kernel, {&on_each, 1}, 0, [&] {
                     return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others);
                 });
             } else if (found) {
-                diff_.wait(decision, kernel, [] {
-                    return std::string("no CTA of it fits beside the others: it will have its turn");
-                });
-            } else if (kernel.state == Kernel::State::kWaiting) {
-                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                wanted.wait(kernel, "no CTA of it fits beside the others: it will have its turn");
+            } else {
+                wanted.resume(kernel, "runs as it is");
             }
         }
-        return decision;
     }
 
 private:
@@ -147,12 +140,10 @@ private:
         return place == given_.size() ? nullptr : &given_[place];
     }
 
-    Aging aging_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
     std::vector<Allocated> all_;  // of a decision; kept for its memory
     Allocation rows_;             // the kernels that are not left out
-    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -45,8 +45,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/schedule/policies/aging.h"
-#include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/policies.h"
 #include "runtime/schedule/policies/short_job_bypass.h"
 
@@ -68,33 +67,27 @@ struct Width {
 
 class Hpf final : public Policy {
 public:
-    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), short_job_bypass_(knobs.short_job) {}
+    explicit Hpf(const HpfKnobs& knobs)
+        : Policy(knobs.aging), knobs_(knobs), short_job_bypass_(knobs.short_job) {}
     std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
     Stops stops() const override { return Stops::kAny; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
-        Decision decision;
-        std::vector<Candidate> queue = candidates(snapshot, decision);
-        if (queue.empty()) return decision;
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        std::vector<Candidate> queue = candidates(snapshot, wanted);
         for (auto equals = queue.begin(); equals != queue.end();) {
             const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) {
                 return each.kernel->priority != equals->kernel->priority;
             });
-            to_front(equals, end, now, decision);
+            to_front(equals, end, now, wanted);
             equals = end;
         }
         if (!fits_beside(queue, snapshot.device))
             std::erase_if(queue, [](const Candidate& each) { return each.kernel->last_taken; });
-        if (queue.empty()) return decision;
-        if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
-            share(queue, decision);
-            return decision;
-        }
+        if (queue.empty()) return;
+        if (fits_beside(queue, snapshot.device) && goes_well(queue, now, wanted)) return share(queue, wanted);
         const bool whole =
-            !knobs_.spatial || doors_wait(queue) || soon_over(queue, snapshot.device, now, decision);
-        place(queue, snapshot.device, whole, decision);
-        return decision;
+            !knobs_.spatial || doors_wait(queue) || soon_over(queue, snapshot.device, now, wanted);
+        place(queue, snapshot.device, whole, wanted);
     }
 
 private:
@@ -102,7 +95,7 @@ private:
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
 
     // By priority, then by T_r.
-    std::vector<Candidate> candidates(const Snapshot& snapshot, Decision& decision) {
+    std::vector<Candidate> candidates(const Snapshot& snapshot, Wanted& wanted) {
         const Resources limits = limits_of(snapshot.device);
         std::vector<Candidate> queue;
         for (const Kernel& kernel : snapshot.kernels) {
@@ -110,8 +103,8 @@ private:
             if (kernel.stoppable() && (!kernel.last_taken || name_of(kernel) == guest_)) {
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
-            } else if (kernel.state == Kernel::State::kWaiting) {
-                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+            } else {
+                wanted.resume(kernel, "runs as it is");
             }
         }
         std::stable_sort(queue.begin(), queue.end(), [](const Candidate& a, const Candidate& b) {
@@ -144,18 +137,17 @@ private:
     }
 
     // The first two kernels share all SMs; the others wait.
-    void share(const std::vector<Candidate>& queue, Decision& decision) {
+    void share(const std::vector<Candidate>& queue, Wanted& wanted) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        equals_of(urgent).runs = name_of(urgent);
-        equals_of(other).runs = name_of(other);
-        diff_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
-        diff_.run(decision, other, {}, 0,
-                  [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
+        runs_[urgent.priority] = name_of(urgent);
+        runs_[other.priority] = name_of(other);
+        wanted.run(urgent, [&] { return fmt::format("finds room beside {}", other.tenant); });
+        wanted.run(other, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
         for (size_t i = 2; i < queue.size(); ++i)
-            diff_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
+            wanted.wait(*queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
     }
 
-    bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
+    bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Wanted& wanted) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
         if (crowded_.contains(both)) return false;
@@ -168,7 +160,7 @@ private:
         // It had another host for part of its time.
         if (host_ != other.id) return true;
         if (now < guest_until_) {
-            decision.ask_again(guest_until_ - now);
+            wanted.ask_again(guest_until_ - now);
             return true;
         }
         crowded_.note(both);
@@ -178,16 +170,16 @@ private:
     using Candidates = std::vector<Candidate>::iterator;
 
     // Moves the kernel that goes first among kernels of one priority to the front.
-    void to_front(Candidates begin, Candidates end, TimePoint now, Decision& decision) {
-        Equals& equals = equals_of(*begin->kernel);
+    void to_front(Candidates begin, Candidates end, TimePoint now, Wanted& wanted) {
+        const int priority = begin->kernel->priority;
         std::vector<const Kernel*> kernels;
         Candidates runs = end;
         for (auto each = begin; each != end; ++each) {
             kernels.push_back(each->kernel);
-            if (name_of(*each->kernel) == equals.runs) runs = each;
+            if (name_of(*each->kernel) == runs_[priority]) runs = each;
         }
-        const Kernel* impatient = equals.aging.boosted(kernels, now);
-        equals.aging.ask_again(decision, kernels, now);
+        const Kernel* impatient = aging(priority).boosted(kernels, now);
+        aging(priority).ask_again(wanted, kernels, now);
         Candidates first = begin;
         if (impatient)
             first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
@@ -203,28 +195,27 @@ private:
     }
 
     // Whether the second kernel waits for the first instead of using the remaining SMs.
-    bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now,
-                   Decision& decision) {
+    bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Wanted& wanted) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const int sms = std::max(1, device.multiprocessors);
         if (urgent.priority == other.priority || needed(queue[0], sms, widths_, false) == sms) return false;
-        return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, decision);
+        return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, wanted);
     }
 
     // `whole`: no kernel runs beside the first.
-    void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Decision& decision) {
+    void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Wanted& wanted) {
         const int sms = std::max(1, device.multiprocessors);
         const std::vector<Width> before = std::exchange(widths_, {});
         const Kernel* last = nullptr;
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
-            Name& runs = equals_of(kernel).runs;
+            Name& runs = runs_[kernel.priority];
             if (!last || last->priority != kernel.priority) runs = {};
             last = &kernel;
             if (next == sms || (next > 0 && kernel.has_door)) {
-                diff_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
+                wanted.wait(kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
             if (runs == Name{}) runs = name_of(kernel);
@@ -239,7 +230,7 @@ private:
                     next > 0 && kernel.usual_ctas ? std::min(each.most, kernel.usual_ctas) : each.most;
                 std::fill_n(table.begin() + next, count, static_cast<uint8_t>(ctas));
             }
-            diff_.run(decision, kernel, table, 0, [&] {
+            wanted.run(kernel, table, 0, [&] {
                 return count == sms ? fmt::format("has the GPU (priority {})", kernel.priority)
                                     : fmt::format("has SMs {} to {} (priority {})", next, next + count - 1,
                                                   kernel.priority);
@@ -267,25 +258,14 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
-    // State of the kernels of one priority.
-    struct Equals {
-        explicit Equals(const AgingKnobs& knobs) : aging(knobs) {}
-        Aging aging;
-        Name runs{};  // K_r
-    };
-    Equals& equals_of(const Kernel& kernel) {
-        return equals_.try_emplace(kernel.priority, knobs_.aging).first->second;
-    }
-
     HpfKnobs knobs_;
-    std::map<int, Equals> equals_;  // by priority
-    Name guest_{};                  // the kernel that found room
-    uint64_t host_ = 0;             // the stream beside it
+    std::map<int, Name> runs_;  // K_r, by priority
+    Name guest_{};              // the kernel that found room
+    uint64_t host_ = 0;         // the stream beside it
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;
     std::vector<Width> widths_;  // of the kernels that have SMs
-    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -2,17 +2,10 @@
 #pragma once
 
 #include "profiler/models/utilization.h"
+#include "runtime/schedule/aging.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::schedule {
-
-// A kernel that waits longer than the starvation timeout goes first for a turn of at least `boost`, so that
-// no kernel starves. None of the papers has this. A turn is many times the cost of a stop, and a tenth of the
-// timeout: each waiting kernel takes at most a tenth of the time from the policy's own choice.
-struct AgingKnobs {
-    Duration starvation_timeout = std::chrono::milliseconds(100);
-    Duration boost = std::chrono::milliseconds(10);
-};
 
 struct HpfKnobs {
     bool spatial = true;  // stop only as many SMs as needed; false: all of them

@@ -5,7 +5,7 @@
 #include "profiler/models/stalls.h"
 #include "runtime/schedule/combinations.h"
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/lookup.h"
+#include "runtime/schedule/lookup.h"
 
 namespace smt::runtime::schedule {
 

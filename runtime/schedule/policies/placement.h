@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/idle_grace.h"
-#include "runtime/schedule/policies/lookup.h"
 
 namespace smt::runtime::schedule {
 

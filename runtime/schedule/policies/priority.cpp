@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "runtime/schedule/policies/policies.h"
@@ -51,64 +50,43 @@ public:
                    : device.multiprocessors - device.multiprocessors / kKeptFree;
     }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
-        Decision decision;
-        if (snapshot.kernels.empty()) return decision;
+        if (snapshot.kernels.empty()) return;
         if (part(snapshot.device)) {
-            for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, decision);
+            for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, wanted);
         }
         const Kernel& first =
             *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
                               [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.priority < first.priority) {
-                if (kernel.state == Kernel::State::kRunning)
-                    decision.assignments.push_back(
-                        {kernel.id, Assignment::Action::kWait,
-                         fmt::format("{} for {} (priority {} over {})",
-                                     kernel.stoppable() ? "stopped" : "held back", first.tenant,
-                                     first.priority, kernel.priority)});
-            } else if (kernel.state == Kernel::State::kWaiting ||
-                       (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {
-                // kRunning and in waits_: it was to wait, but could not be stopped until now.
+                wanted.wait(kernel, [&] {
+                    return fmt::format("{} for {} (priority {} over {})",
+                                       kernel.stoppable() ? "stopped" : "held back", first.tenant,
+                                       first.priority, kernel.priority);
+                });
+            } else if (wanted.waits(kernel)) {
                 const Duration rest = rest_for(kernel.priority, now);
-                if (rest > Duration::zero()) {
-                    decision.ask_again(rest);
-                } else {
-                    decision.assignments.push_back(
-                        {kernel.id, Assignment::Action::kRun, "goes on: no more urgent tenant has work"});
-                }
+                if (rest > Duration::zero())
+                    wanted.ask_again(rest);
+                else
+                    wanted.resume(kernel, "goes on: no more urgent tenant has work");
             }
         }
-        note_waits(snapshot, decision);
-        return decision;
     }
 
 private:
-    void note_waits(const Snapshot& snapshot, const Decision& decision) {
-        std::erase_if(waits_, [&](uint64_t id) {
-            return std::none_of(snapshot.kernels.begin(), snapshot.kernels.end(),
-                                [&](const Kernel& each) { return each.id == id; });
-        });
-        for (const Assignment& each : decision.assignments) {
-            if (each.action == Assignment::Action::kWait)
-                waits_.insert(each.kernel);
-            else
-                waits_.erase(each.kernel);
-        }
-    }
-
-    void confine(const Kernel& kernel, const Device& device, TimePoint now, Decision& decision) const {
+    void confine(const Kernel& kernel, const Device& device, TimePoint now, Wanted& wanted) const {
         Duration lasts{};
-        for (auto each = worked_.upper_bound(kernel.priority); each != worked_.end(); ++each)
-            lasts = std::max<Duration>(lasts, kLately - (now - each->second));
-        const bool wanted = lasts > Duration::zero();
-        if (wanted) decision.ask_again(lasts);
-        if (wanted == (kernel.multiprocessors != 0)) return;
-        decision.confinements.push_back(
-            {kernel.id, wanted ? part(device) : 0, kLongBlock,
-             wanted
+        for (auto each = work_.upper_bound(kernel.priority); each != work_.end(); ++each)
+            lasts = std::max<Duration>(lasts, kLately - (now - each->second.lately));
+        const bool confined = lasts > Duration::zero();
+        if (confined) wanted.ask_again(lasts);
+        if (confined == (kernel.multiprocessors != 0)) return;
+        wanted.confine(
+            {kernel.id, confined ? part(device) : 0, kLongBlock,
+             confined
                  ? fmt::format(
                        "long kernels keep to {} multiprocessors of {}: a more urgent tenant worked recently",
                        part(device), device.multiprocessors)
@@ -132,11 +110,13 @@ private:
             work.until = now;
         }
         for (auto& [priority, work] : work_) {
-            worked_[priority] = std::max(worked_[priority], work.until);
+            work.lately = std::max(work.lately, work.until);
             std::erase_if(work.seen, [&](const auto& each) { return now - each.second > kForgotten; });
         }
-        for (const Urgent& each : snapshot.urgent)
-            worked_[each.priority] = std::max(worked_[each.priority], each.since);
+        for (const Urgent& each : snapshot.urgent) {
+            TimePoint& lately = work_[each.priority].lately;
+            lately = std::max(lately, each.since);
+        }
     }
 
     Duration rest_for(int priority, TimePoint now) const {
@@ -150,13 +130,12 @@ private:
     struct Work {
         bool present = false, was_present = false;  // now, and at the last call
         TimePoint until{};
-        int late = 0;  // idle times over kIdleGrace since the last shorter one; not before first work
+        TimePoint lately{};  // likewise, or a tenant of this priority has come
+        int late = 0;        // idle times over kIdleGrace since the last shorter one; not before first work
         std::map<uint32_t, TimePoint> seen;  // sessions that have had work, and when
     };
     const bool whole_;
-    std::set<uint64_t> waits_;         // kernels with the last decision kWait
-    std::map<int, Work> work_;         // by priority
-    std::map<int, TimePoint> worked_;  // likewise; includes tenants that have just come
+    std::map<int, Work> work_;  // by priority
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/lookup.h"
+#include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
@@ -24,7 +24,7 @@ public:
     // Whether `other` waits for `urgent`. `other` is next in the order and has a lower priority; `left_ns` is
     // the time that `urgent` has left.
     bool is_waited_for(const Kernel& urgent, double left_ns, const Kernel& other, TimePoint now,
-                       Decision& decision) {
+                       Wanted& wanted) {
         if (short_ == Duration::zero() || slow_.contains(urgent.id)) return false;
         const Launch launch{urgent.id, urgent.launch};
         if (std::exchange(launch_, launch) != launch) {
@@ -44,7 +44,7 @@ public:
             slow_.note(urgent.id);
             return false;
         }
-        decision.ask_again(*until_ - now);
+        wanted.ask_again(*until_ - now);
         return true;
     }
 

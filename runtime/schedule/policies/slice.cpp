@@ -39,8 +39,6 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/aging.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/policies.h"
@@ -57,29 +55,26 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs)
-        : knobs_(knobs), aging_(knobs.aging), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
+        : Policy(knobs.aging), knobs_(knobs), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        diff_.keep_only(snapshot);
-        Decision decision;
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const Kernels& known = known_of(snapshot);
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && Pairs::knows(kernel, snapshot.device)) continue;
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
-                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
+                wanted.run(kernel, "runs as it is: no profile");
         }
         note_order(known);
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
-        if (const auto rest = gap_left(now)) decision.ask_again(*rest);
+        if (const auto rest = gap_left(now)) wanted.ask_again(*rest);
         // A kernel runs alone only until the models of all pairs are computed.
-        if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
-        aging_.ask_again(decision, known, now);
-        for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
-        return decision;
+        if (!pairs_.complete() && !chosen_.pair()) wanted.ask_again(kNextModels);
+        aging().ask_again(wanted, known, now);
+        for (const Kernel* kernel : known) say(*kernel, snapshot.device, wanted);
     }
 
     std::unique_ptr<Study> study(const Snapshot& snapshot) override {
@@ -134,7 +129,7 @@ private:
     }
 
     void choose(const Kernels& known, const Device& device, TimePoint now) {
-        const Kernel* impatient = aging_.boosted(known, now);
+        const Kernel* impatient = aging().boosted(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
         const bool both = chosen_.pair() && members[0].stays && members[1].stays,
@@ -187,21 +182,20 @@ private:
                              [&](const Kernel* each) { return name_of(*each) == order_.front(); });
     }
 
-    void say(const Kernel& kernel, const Device& device, Decision& decision) {
+    void say(const Kernel& kernel, const Device& device, Wanted& wanted) {
         if (chosen_.pair() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
             const uint64_t slice =
                 static_cast<uint64_t>(blocks) *
                 static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
-            diff_.run(decision, kernel, even_quota(blocks), slice, [&] {
+            wanted.run(kernel, even_quota(blocks), slice, [&] {
                 return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
                                    chosen_.measured ? "measured " : "", chosen_.profit * 100);
             });
         } else if (!chosen_.pair() && is(kernel, 0)) {
-            diff_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
+            wanted.run(kernel, "alone: no pair is better");
         } else {
-            diff_.wait(decision, kernel,
-                       [] { return std::string("others are a better pair, or came first"); });
+            wanted.wait(kernel, "others are a better pair, or came first");
         }
     }
 
@@ -250,15 +244,13 @@ private:
     };
 
     SliceKnobs knobs_;
-    Kernels known_;  // of the snapshot; kept for its memory
-    Aging aging_;
+    Kernels known_;                   // of the snapshot; kept for its memory
     IdleGrace<uint64_t> idle_grace_;  // by stream
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
     TimePoint back_until_{};   // both of a pair ended at once: until then arrivals change the choice
     std::vector<Name> order_;  // by arrival
-    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -100,7 +100,7 @@ public:
           words_(kWordsAt + kWords * sizeof(uint32_t)) {
         clear();
     }
-    // How long a launch takes, unpatched: a step of the frontier takes 2 us (runtime/dispatch/doors.cpp).
+    // How long a launch takes, unpatched: a step of the frontier takes 2 us (runtime/dispatch/door_form.cpp).
     void learn(double ms) {
         shift_ = 3;
         while (shift_ < 12 && ms * 1e3 / units_ * (1 << shift_) < 2) ++shift_;

@@ -34,11 +34,11 @@ public:
     }
     std::string_view name() const override { return policy_->name(); }
     Stops stops() const override { return policy_->stops(); }
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+    void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         situations.push_back({snapshot, now});
-        Decision decision = policy_->decide(snapshot, now);
+        const Decision decision = policy_->decide(snapshot, now);
         if (recorder_) recorder_->write(snapshot, now, decision);
-        return decision;
+        wanted.repeat(decision);
     }
     std::vector<Situation> situations;
 

@@ -6,16 +6,20 @@ computed. Weights and data are random, of a fixed seed; nothing is fetched.
 import hashlib
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", XLA_PYTHON_CLIENT_PREALLOCATE="false",
+os.environ.update(XLA_PYTHON_CLIENT_PREALLOCATE="false",
                   XLA_FLAGS="--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0")
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "networks"))
 
 import torch
 import torch.nn.functional as F
+
+from networks import bert, captured, gpt2, resnet50, trained
 
 MODELS = {}   # name: (make, steps, whether its bits are the same in every native run)
 
@@ -36,18 +40,6 @@ def hash_of(values):
     return total.hexdigest()[:16]
 
 
-def trained(network, loss_of):
-    optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, momentum=0.9)
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = loss_of(network)
-        loss.backward()
-        optimizer.step()
-    return step, lambda: list(network.parameters())
-
-
 def inferred(network, inputs):
     out = []
 
@@ -55,11 +47,6 @@ def inferred(network, inputs):
         with torch.no_grad():
             out[:] = [network(inputs)]
     return step, lambda: out
-
-
-def resnet50():
-    import timm
-    return timm.create_model("resnet50", pretrained=False).cuda().to(memory_format=torch.channels_last)
 
 
 @model(40)
@@ -75,21 +62,10 @@ def resnet50_training():
     return trained(resnet50(), lambda network: F.cross_entropy(network(images), labels))
 
 
-def bert():
-    import transformers
-    config = transformers.BertConfig(num_hidden_layers=6, hidden_dropout_prob=0.1, attn_implementation="sdpa")
-    return transformers.BertForMaskedLM(config).cuda()
-
-
 @model(12)
 def bert_training():
     tokens = torch.randint(0, 30000, (32, 256), device="cuda")
-    return trained(bert(), lambda network: network(input_ids=tokens, labels=tokens).loss)
-
-
-def gpt2():
-    import transformers
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config()).cuda().to(torch.bfloat16).eval()
+    return trained(bert(layers=6), lambda network: network(input_ids=tokens, labels=tokens).loss)
 
 
 @model(6, same=False)   # near ties are decided by sums whose order changes
@@ -106,16 +82,13 @@ def gpt2_decode():
 
 @model(40)
 def gpt2_graph():
-    network, tokens = gpt2(), torch.randint(0, 50000, (16, 256), device="cuda")
+    network, tokens, out = gpt2(), torch.randint(0, 50000, (16, 256), device="cuda"), []
     with torch.no_grad():
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            network(tokens)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            logits = network(tokens).logits
-    return graph.replay, lambda: [logits]
+        replay = captured(lambda: (network(tokens).logits for _ in range(1)), 1)
+
+    def step():
+        out[:] = [replay()]
+    return step, lambda: out
 
 
 @model(60)

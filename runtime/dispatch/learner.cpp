@@ -1,10 +1,9 @@
-// Mappings: what workers wrote about where they ran and how long they took. Used for the journal, and to
-// learn how many blocks a ticket should stand for.
+#include "runtime/dispatch/learner.h"
+
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "runtime/dispatch/dispatcher.h"
-#include "runtime/dispatch/managed_stream.h"
 
 namespace smt::runtime::dispatch {
 
@@ -17,30 +16,64 @@ constexpr size_t kMostTold = 8;
 
 }  // namespace
 
-bool ManagedStream::learning() {
-    std::lock_guard lock(mutex_);
-    return learning_;
+uint32_t multiprocessors_of(const Tenant& tenant, Dispatcher& dispatcher) {
+    return tenant.places ? tenant.places->count()
+                         : static_cast<uint32_t>(dispatcher.device().properties().multiprocessors);
 }
 
-// Not while a stop is under way, which reading would delay; all is read at its end. Nor in a quota-mode run:
-// a worker may have its entry and not have filled it yet, and the run's end is soon enough.
-void ManagedStream::read_mappings() {
-    std::lock_guard lock(mutex_);
-    if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
+auto Learner::begin(Work& work) -> Launched& {
+    work.launch = launches_++;
+    Launched& launched = last();
+    launched = {};
+    launched.id = work.launch % kLaunchIds;
+    launched.name = work.entry.name;
+    launched.function = work.function;
+    launched.chunk = work.chunk;
+    launched.shape = work.shape();
+    launched.blocks = work.covered;
+    return launched;
 }
 
-Placement::Sums ManagedStream::placement() {
-    std::lock_guard lock(mutex_);
-    return placement_.sums();
+auto Learner::find(uint32_t launch) -> Launched* {
+    Launched& found = launched_[launch % launched_.size()];
+    return found.id == launch % kLaunchIds ? &found : nullptr;
 }
 
-void ManagedStream::take_mappings(uint64_t stop_ns) {
-    if (!learning_ && !dispatcher_.maps() && !tenant_->sweeps) return;
+void Learner::ran(const Work& work, uint64_t before) {
+    Launched* const launched = find(work.launch);
+    if (!launched) return;
+    launched->blocks = work.done - before;
+    launched->stopped = work.left() != 0;
+}
+
+void Learner::begin_learning() {
+    if (!std::exchange(learning_, true)) partial_reads_ = 0;
+}
+
+// The last launch in flight mostly causes the time that a stop takes, so it is attributed to that. An average
+// over the last few stops.
+void Learner::stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns) {
+    dispatcher_.notes().stopped(tenant_, name, said_ns, over_ns, std::exchange(longest_, {}));
+    ManagedFunction* const function = learns ? last().function : nullptr;
+    if (!function) return;
+    const uint64_t took = over_ns - said_ns, before = function->stop_ns.load(std::memory_order_relaxed);
+    function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
+    if (function->known) function->known->stopped(last().shape, took);
+}
+
+void Learner::forget_code() {
+    for (Launched& each : launched_) each.function = nullptr;
+    told_.clear();
+    learning_ = false;
+}
+
+void Learner::take(ControlBlock& control, uint64_t stop_ns, bool goes_on) {
+    if (!learning_ && !dispatcher_.maps() && !tenant_.sweeps) return;
     std::vector<smt::Mapping> mappings;
     uint64_t lost = 0;
-    if (control_.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS) return;
+    if (control.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS) return;
     if (mappings.empty()) {
-        learning_ = learning_ && unfinished();
+        learning_ = learning_ && goes_on;
         return;
     }
     placement_.add(mappings, lost);
@@ -49,11 +82,11 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
     for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
     bool partial = false;
     for (const auto& [launch, workers] : by_launch) {
-        Launched* const known = launched_as(launch);
+        Launched* const known = find(launch);
         if (!known) continue;
         if (known->function) learn(*known, workers);
         partial |= known->seen < known->blocks;
-        if (dispatcher_.maps()) dispatcher_.report(*tenant_, known->name, workers);
+        if (dispatcher_.maps()) dispatcher_.notes().mappings(tenant_, known->name, workers);
     }
     learning_ = learning_ && partial && ++partial_reads_ < kMostPartialReads;
 }
@@ -61,11 +94,11 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
 // Considers the workers that a stop found at work: those that ended within it. The GPU's timer is not this
 // process's clock. But the last worker ended before the stop was over, so a worker that ended more than
 // `took_ns` earlier was gone when the stop began.
-void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns) {
+void Learner::note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns) {
     uint64_t last = 0;
     for (const smt::Mapping& each : workers) last = std::max<uint64_t>(last, each.ended);
     for (const smt::Mapping& each : workers) {
-        const Launched* const known = launched_as(each.launch);
+        const Launched* const known = find(each.launch);
         const uint32_t chunk = known ? known->chunk : 1;
         // A worker without the time of its last ticket: the average of its tickets.
         const uint64_t ticket =
@@ -76,7 +109,7 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
 }
 
 // Called as mappings are read; reports a launch when all its workers are known, which may take several reads.
-void ManagedStream::learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers) {
+void Learner::learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers) {
     std::vector<smt::Mapping>& told = told_[launched.id];
     told.insert(told.end(), workers.begin(), workers.end());
     if (launched.seen < launched.blocks) {
@@ -86,16 +119,17 @@ void ManagedStream::learn_saturating(const Launched& launched, const std::vector
     ManagedFunction& function = *launched.function;
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     if (function.enough.learn(
-            launched.fits, ctas, multiprocessors(),
-            {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
-        dispatcher_.report_saturating(*tenant_, function.known ? function.known->symbol() : "a kernel",
-                                      function.enough.next(launched.fits).ctas, launched.fits);
+            launched.fits, ctas, multiprocessors_of(tenant_, dispatcher_),
+            {told.size(), launched.seen,
+             time_of_multiprocessors(told, multiprocessors_of(tenant_, dispatcher_)), launched.stopped}))
+        dispatcher_.notes().saturating(tenant_, function.known ? function.known->symbol() : "a kernel",
+                                       function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);
 }
 
 // Learns how many blocks a ticket should stand for. When all workers are known and the launch was alone,
 // learns how long it took.
-void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& workers) {
+void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers) {
     ManagedFunction& function = *launched.function;
     uint64_t time = 0, blocks = 0;
     for (const smt::Mapping& each : workers) {
@@ -110,11 +144,11 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     launched.seen += blocks;
     if (launched.fits) learn_saturating(launched, workers);
     // With fewer CTAs blocks take less time.
-    if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)
+    if ((!tenant_.sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
-    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress ||
-        tenant_->halves || tenant_->timed)
+    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_.stress ||
+        tenant_.halves || tenant_.timed)
         return;
     function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);
 }

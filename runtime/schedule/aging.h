@@ -10,12 +10,19 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/knobs.h"
-#include "runtime/schedule/policies/lookup.h"
-#include "runtime/schedule/policy.h"
+#include "runtime/schedule/lookup.h"
+#include "runtime/schedule/snapshot.h"
+#include "runtime/schedule/wanted.h"
 
 namespace smt::runtime::schedule {
+
+// A kernel that waits longer than the starvation timeout goes first for a turn of at least `boost`, so that
+// no kernel starves. None of the papers has this. A turn is many times the cost of a stop, and a tenth of the
+// timeout: each waiting kernel takes at most a tenth of the time from the policy's own choice.
+struct AgingKnobs {
+    Duration starvation_timeout = std::chrono::milliseconds(100);
+    Duration boost = std::chrono::milliseconds(10);
+};
 
 class Aging {
 public:
@@ -51,12 +58,12 @@ public:
 
     // Requests a decision for when boosted() may change. `kernels` as in the last call of boosted().
     template <class Kernels>
-    void ask_again(Decision& decision, const Kernels& kernels, TimePoint now) const {
-        if (now < until_) decision.ask_again(until_ - now);
+    void ask_again(Wanted& wanted, const Kernels& kernels, TimePoint now) const {
+        if (now < until_) wanted.ask_again(until_ - now);
         for (size_t i = 0; i < kernels.size(); ++i) {
             const Duration rest = knobs_.starvation_timeout - (now - seen_[i].got_done);
             if (kernels[i]->state == Kernel::State::kWaiting && rest > Duration::zero())
-                decision.ask_again(rest);
+                wanted.ask_again(rest);
         }
     }
 

@@ -1,0 +1,82 @@
+// What a stream's launches teach, from the mappings that their workers write about where they ran and how
+// long they took: how many blocks a ticket should stand for, the saturating CTA count, the times of launches
+// alone and of stops. Mappings also go to the journal.
+//
+// Not thread-safe: guarded by its stream's lock.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/placement.h"
+#include "runtime/dispatch/work.h"
+
+namespace smt::runtime::dispatch {
+
+class Dispatcher;
+struct Tenant;
+
+class Learner {
+public:
+    struct Launched {
+        uint32_t id = ~0u;  // smt::Launch::id
+        uint32_t name = 0;
+        ManagedFunction* function = nullptr;
+        uint32_t chunk = 1;
+        profiles::Shape shape;
+        profiler::Placement placement;
+        // CTAs that fit on an SM. Not 0: SaturatingCtas tries those in `placement`.
+        uint32_t fits = 0;
+        uint64_t blocks = 0;  // that it runs
+        uint64_t alone = 0;   // Dispatcher::alone() when it began
+        bool stopped = false;
+        // The launch ran in part before: no duration is learnt from it.
+        bool rest = false;
+        // From the mappings read so far:
+        uint64_t seen = 0;  // blocks
+        uint64_t began = ~0ull, ended = 0;
+    };
+
+    Learner(Dispatcher& dispatcher, const Tenant& tenant) : dispatcher_(dispatcher), tenant_(tenant) {}
+
+    uint32_t launches() const { return launches_; }  // begun so far
+    // A launch with the driver gets its number, and its entry, which is valid until the next one begins.
+    Launched& begin(Work& work);
+    Launched& last() { return launched_[(launches_ - 1) % launched_.size()]; }
+    void ran(const Work& work, uint64_t before);  // it has ended or was stopped; blocks done `before`
+    bool learning() const { return learning_; }   // launches in flight show how long a block takes
+    void begin_learning();
+    // Reads the mappings written so far. `stop_ns` not 0: duration of the stop that has ended. `goes_on`:
+    // launches are unfinished.
+    void take(ControlBlock& control, uint64_t stop_ns, bool goes_on);
+    // A stop of the kernel `name` has ended. `learns`: managed launches were in flight.
+    void stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns);
+    void forget_code();
+    Placement& placement() { return placement_; }  // of quota-mode runs, where workers write mappings
+
+private:
+    Launched* find(uint32_t launch);  // by its id, or the count that the id is made of; null: forgotten
+    void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
+    void learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers);
+    void note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns);
+
+    static constexpr uint32_t kLaunchIds = 1u << 30;  // smt::Launch::id
+
+    Dispatcher& dispatcher_;
+    const Tenant& tenant_;
+    uint32_t launches_ = 0;
+    std::array<Launched, 1024> launched_;  // the last ones, for their mappings
+    // By id: workers of launches that SaturatingCtas tries, while some mappings are missing.
+    std::map<uint32_t, std::vector<smt::Mapping>> told_;
+    bool learning_ = false;
+    uint32_t partial_reads_ = 0;  // in which mappings of some workers were missing
+    LongestTicket longest_;       // that the last stop waited for
+    Placement placement_;
+};
+
+// SMs that the tenant's streams may use.
+uint32_t multiprocessors_of(const Tenant& tenant, Dispatcher& dispatcher);
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,64 @@
+// The tenants that share the device: which are present, and which may be stopped for which.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/dispatch/sm_sets.h"
+#include "runtime/dispatch/unmanaged.h"
+#include "runtime/schedule/policy.h"
+
+namespace smt::runtime::dispatch {
+
+// A session, as the dispatcher sees it.
+struct Tenant {
+    uint32_t session = 0;
+    std::string name;
+    int priority = 0;
+    double weight = 1;    // share under a policy that goes by shares; above 0
+    uint64_t stress = 0;  // seed of the stress experiment (experiments.h); 0: none
+    bool sweeps = false;  // launches are measured with the quotas of a plan
+    bool halves = false;  // launches are limited to half of the CTAs that fit
+    bool paired = false;  // launches are measured beside another program's
+    bool timed = false;   // another measurement times them: durations are not learnt here
+    bool measured() const { return sweeps || halves || paired; }
+    bool tried() const { return stress != 0 || measured(); }
+    uint32_t journal_name = 0;
+    // SMs for its streams; null: all. Set before its first stream is made.
+    SmSetPointer places;
+    std::atomic<bool> preemptible{false};   // its launches may be stopped, or limited to fewer CTAs
+    std::atomic<bool> preemptor{false};     // launches of other tenants wait for the end of its own
+    schedule::TimePoint preemptor_since{};  // since when; guarded by the dispatcher's lock
+    mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
+    UnmanagedWindow window;
+};
+
+// Not thread-safe, but for alone(): the dispatcher's lock guards the rest.
+class Tenants {
+public:
+    using Stops = schedule::Policy::Stops;
+    using Pointer = std::shared_ptr<Tenant>;
+
+    void enter(const Pointer& tenant);
+    void exit(const Pointer& tenant);
+    // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
+    uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
+    // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
+    // for each tenant that has become one of the two.
+    void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
+    void list_urgent(std::vector<schedule::Urgent>& urgent) const;  // adds the preemptors
+    bool any_above(int priority) const;
+
+private:
+    void note_company();
+
+    std::vector<Pointer> present_;
+    uint64_t companies_ = 0;  // times that a tenant entered or exited
+    std::atomic<uint64_t> alone_{0};
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,47 @@
+// The output of a policy: what has changed of what it wants (wanted.h). A kernel that a decision does not
+// name keeps its state. Plain data; no CUDA.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/schedule/resources.h"
+#include "runtime/schedule/snapshot.h"
+
+namespace smt::runtime::schedule {
+
+struct Assignment {
+    uint64_t kernel = 0;
+    enum class Action {
+        kRun,   // all work of its stream, placed by the hardware
+        kWait,  // stoppable: stops between two blocks; else: is held back between two kernels
+    } action = Action::kRun;
+    std::string reason;  // for the journal; set when the action changes
+    // For kRun; valid for the stream's later launches too, until the stream is named again:
+    Quota quota = {};    // CTAs on each SM
+    uint64_t slice = 0;  // the kernel stops and waits after so many blocks; 0: it runs to its end
+};
+
+// Confines the unmanaged kernels of a stream, which cannot be stopped once they run, to a number of
+// multiprocessors. All streams with the same number share the same set. It applies to kernels that are
+// enqueued from now on, until it is changed.
+struct Confinement {
+    uint64_t kernel = 0;
+    int multiprocessors = 0;  // at most; 0: all
+    Duration longer_than{};   // only kernels with longer blocks, or with blocks of unknown duration
+    std::string reason;
+};
+
+struct Decision {
+    std::vector<Assignment> assignments;
+    std::vector<Confinement> confinements;
+    // The policy is called again after this time even if no event occurs. Nothing: only events count.
+    std::optional<Duration> again;
+
+    void ask_again(Duration after) { again = again ? std::min(*again, after) : after; }
+};
+
+}  // namespace smt::runtime::schedule
