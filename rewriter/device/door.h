@@ -25,10 +25,10 @@
 
 namespace smt {
 
-// The last parameter of a patched kernel, behind the others at a multiple of 16.
+// The last parameter of a patched kernel, behind the others at a multiple of 16. Of a launch that is not to
+// be stopped `stopped` and `run` are 0, and the rest is not read.
 struct DoorLaunch {
-    uint64_t stopped;  // address of a word: the last run that is stopped. 0: the launch is not to be stopped,
-                       // and the rest is not read
+    uint64_t stopped;   // address of a word: the last run that is stopped
     uint64_t frontier;  // address of a word that is 0 when the run begins
     uint32_t run;       // from 1
     uint32_t from, to;  // units that the run is for

@@ -1,6 +1,5 @@
 // door.h says what the words mean. The first thread decides for its CTA and the barrier tells the others. All
-// CTAs of a cluster decide alike, since they have one index and a frontier never goes back. A launch that is
-// not to be stopped costs one comparison and a branch.
+// CTAs of a cluster decide alike, since they have one index and a frontier never goes back.
 #include "rewriter/device/door_text.h"
 
 namespace smt {
@@ -16,8 +15,15 @@ constexpr const char* kBegin = R"(
   .reg .b32 x, y, z, n, unit, stopped, run, word, limit, shift;
   .reg .b64 stop, frontier;
   ld.param.u64 stop, [PARAMETER];
+)";
+
+// A launch that is not to be stopped costs one comparison and a branch.
+constexpr const char* kTest = R"(
   setp.eq.u64 none, stop, 0;
   @none bra KERNEL;
+)";
+
+constexpr const char* kFirst = R"(
   mov.u32 x, %tid.x;
   mov.u32 y, %tid.y;
   mov.u32 z, %tid.z;
@@ -95,8 +101,9 @@ KERNEL:
 
 }  // namespace
 
-std::string door_text(std::string_view parameter, bool clusters) {
-    std::string text = kBegin + std::string(clusters ? kClusters : "") + kEnd;
+std::string door_text(std::string_view parameter, bool clusters, bool tested) {
+    std::string text =
+        kBegin + std::string(tested ? "" : kTest) + kFirst + (clusters ? kClusters : "") + kEnd;
     for (size_t at = 0; (at = text.find(kPlaceholder, at)) != text.npos; at += parameter.size())
         text.replace(at, kPlaceholder.size(), parameter);
     return text;

@@ -11,7 +11,8 @@ inline constexpr int kFirstDoorWithClusters = 90;
 
 // A scope from "{" on, without its end: the last line is the label KERNEL, which an admitted CTA reaches with
 // all its threads. `parameter`: the name of the kernel's DoorLaunch. `clusters`: launches may have clusters.
-std::string door_text(std::string_view parameter, bool clusters);
+// `tested`: it is reached by launches alone that may be stopped.
+std::string door_text(std::string_view parameter, bool clusters, bool tested);
 
 // The oldest PTX that knows the architecture and the prologue's instructions: 78 for 7.8.
 constexpr int door_ptx_version(int architecture) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "rewriter/machine_code/instruction.h"
 #include "runtime/image/bytes.h"
 
 namespace smt::machine_code {
@@ -48,15 +50,23 @@ constexpr Records kRecords[] = {
     {0x55, 2, 1},
 };
 
-// Records of their own lengths: offset, 0, count of targets, targets. One that is cut counts.
-bool branches_name_first(const std::vector<uint32_t>& words) {
-    for (size_t i = 0; i < words.size();) {
-        if (words[i] == 0 || words.size() - i < 3 || words[i + 2] > words.size() - i - 3) return true;
-        const size_t end = i + 3 + words[i + 2];
-        for (i += 3; i < end; ++i)
-            if (words[i] == 0) return true;
+// Where in `words` the offsets stand; nothing: it is cut. Records of indirect branches have their own
+// lengths: offset, 0, count of targets, targets.
+std::optional<std::vector<size_t>> places_of_offsets(uint8_t kind, const std::vector<uint32_t>& words) {
+    std::vector<size_t> places;
+    for (const Records& records : kRecords) {
+        if (records.kind != kind) continue;
+        if (words.size() % records.words != 0) return std::nullopt;
+        for (size_t i = records.at; i < words.size(); i += records.words) places.push_back(i);
     }
-    return false;
+    if (kind != kIndirectBranches) return places;
+    for (size_t i = 0; i < words.size();) {
+        if (words.size() - i < 3 || words[i + 2] > words.size() - i - 3) return std::nullopt;
+        const size_t end = i + 3 + words[i + 2];
+        places.push_back(i);
+        for (i += 3; i < end; ++i) places.push_back(i);
+    }
+    return places;
 }
 
 }  // namespace
@@ -115,15 +125,19 @@ Attribute* find(std::vector<Attribute>& attributes, uint8_t kind) {
 
 bool is_known(uint8_t kind) { return std::find(kKnown.begin(), kKnown.end(), kind) != kKnown.end(); }
 
-bool names_first_instruction(const Attribute& attribute) {
-    if (attribute.form != Form::kBytes) return false;
-    const std::vector<uint32_t> words = attribute.words();
-    if (attribute.kind == kIndirectBranches) return branches_name_first(words);
-    for (const Records& records : kRecords)
-        if (records.kind == attribute.kind)
-            for (size_t i = records.at; i < words.size(); i += records.words)
-                if (words[i] == 0) return true;
-    return false;
+bool move_offsets(Attribute& attribute, uint64_t code_bytes, uint32_t by) {
+    if (attribute.form != Form::kBytes) return true;
+    std::vector<uint32_t> words = attribute.words();
+    const auto places = places_of_offsets(attribute.kind, words);
+    if (!places) return false;
+    if (places->empty()) return true;
+    if (attribute.bytes.size() % sizeof(uint32_t) != 0) return false;
+    for (const size_t place : *places) {
+        if (words[place] >= code_bytes || words[place] % kInstructionBytes != 0) return false;
+        words[place] += by;
+    }
+    std::memcpy(attribute.bytes.data(), words.data(), attribute.bytes.size());
+    return true;
 }
 
 }  // namespace smt::machine_code

@@ -55,7 +55,8 @@ Attribute* find(std::vector<Attribute>& attributes, uint8_t kind);
 
 // Whether an attribute of an entry is one whose bytes are understood: what is unknown could hold an offset.
 bool is_known(uint8_t kind);
-// Whether it says something of the instruction at offset 0.
-bool names_first_instruction(const Attribute& attribute);
+// The code that it is about stands so many bytes further on: its offsets of instructions grow by that. False,
+// and nothing is changed: one of them is no instruction of code of `code_bytes` bytes, or it is cut.
+[[nodiscard]] bool move_offsets(Attribute& attribute, uint64_t code_bytes, uint32_t by);
 
 }  // namespace smt::machine_code

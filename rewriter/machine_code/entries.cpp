@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "rewriter/machine_code/code_move.h"
 #include "runtime/image/bytes.h"
 
 namespace smt::machine_code {
@@ -20,7 +20,8 @@ constexpr std::string_view kOwnInfo = ".nv.info.", kCommonInfo = ".nv.info", kCo
 // What belongs to a section of code, by its number. A second one of a kind makes it unknown.
 struct Parts {
     uint32_t attributes = 0, constants = 0, entries = 0;
-    bool first_relocated = false, twice = false;
+    bool twice = false;
+    std::string reason;  // why its code cannot move
     void take(uint32_t& place, uint32_t section) {
         twice |= place != 0;
         place = section;
@@ -29,7 +30,7 @@ struct Parts {
 
 class Finder {
 public:
-    explicit Finder(const ElfEditor& cubin) : file_(cubin.file()) {}
+    explicit Finder(const ElfEditor& cubin) : cubin_(cubin), file_(cubin.file()) {}
 
     std::variant<CubinEntries, Problem> find() {
         for (uint32_t i = 1; i < file_.sections().size(); ++i)
@@ -37,7 +38,9 @@ public:
         if (!result_.symbols || !result_.common_attributes)
             return Problem{"a cubin without symbols or without .nv.info"};
         read_symbols();
-        for (uint32_t i = 1; i < file_.sections().size(); ++i) find_addresses(i);
+        find_names();
+        for (uint32_t i = 1; i < file_.sections().size(); ++i)
+            for_relocations(cubin_, i, [&](const CodeReference& each) { look_at(each); });
         for (CubinEntry& entry : result_.entries) judge(entry);
         find_functions();
         return std::move(result_);
@@ -53,8 +56,6 @@ private:
             parts_[section.sh_info].take(parts_[section.sh_info].attributes, number);
         else if (section.sh_type == SHT_PROGBITS && file_.name_begins(section, kConstants))
             parts_[section.sh_info].take(parts_[section.sh_info].constants, number);
-        else if (section.sh_type == SHT_REL || section.sh_type == SHT_RELA)
-            parts_[section.sh_info].first_relocated |= relocates_first(section);
         return true;
     }
 
@@ -62,15 +63,6 @@ private:
         if (place != 0) return false;
         place = number;
         return true;
-    }
-
-    bool relocates_first(const Elf64_Shdr& section) const {
-        const std::string_view bytes = file_.content(section);
-        const uint64_t step = section.sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
-        uint64_t offset = 0;
-        for (uint64_t at = 0; image::read_at(bytes, at, &offset); at += step)
-            if (offset < kFirstBytes) return true;
-        return false;
     }
 
     void read_symbols() {
@@ -109,31 +101,36 @@ private:
         }
     }
 
-    // Entries whose addresses code or data holds: device code may launch them, with their own parameters
-    // alone. An entry refers to places within itself, too.
-    void find_addresses(uint32_t number) {
-        const Elf64_Shdr& section = file_.sections()[number];
-        const bool addends = section.sh_type == SHT_RELA;
-        if ((section.sh_type != SHT_REL && !addends) || section.sh_info >= file_.sections().size() ||
-            !(file_.sections()[section.sh_info].sh_flags & SHF_ALLOC))
-            return;
-        const std::string_view bytes = file_.content(section);
-        Elf64_Rela relocation{};
-        for (uint64_t at = 0;; at += addends ? sizeof relocation : sizeof(Elf64_Rel)) {
-            if (!read_relocation(bytes, at, addends, relocation)) return;
-            auto entry = by_symbol_.find(static_cast<uint32_t>(ELF64_R_SYM(relocation.r_info)));
-            if (entry == by_symbol_.end()) continue;
-            const bool own = result_.entries[entry->second].code == section.sh_info;
-            if (!own || relocation.r_addend == 0) taken_.insert(entry->first);
+    // What names the start of an entry's section, or of its code.
+    void find_names() {
+        const std::string_view table = file_.content(file_.sections()[result_.symbols]);
+        Elf64_Sym symbol;
+        for (uint32_t i = 0; image::read_at(table, uint64_t{i} * sizeof symbol, &symbol); ++i) {
+            auto parts = parts_.find(symbol.st_shndx);
+            if (parts == parts_.end() || parts->second.entries == 0 ||
+                symbol.st_shndx >= file_.sections().size())
+                continue;
+            if (is_start(symbol, by_symbol_.contains(i)))
+                starts_[i] = symbol.st_shndx;
+            else if (symbol.st_value == 0 || symbol.st_value > file_.sections()[symbol.st_shndx].sh_size)
+                parts->second.reason = "a symbol names its start, or nothing";
         }
     }
 
-    static bool read_relocation(std::string_view bytes, uint64_t at, bool addend, Elf64_Rela& relocation) {
-        if (addend) return image::read_at(bytes, at, &relocation);
-        Elf64_Rel without{};
-        if (!image::read_at(bytes, at, &without)) return false;
-        relocation = {without.r_offset, without.r_info, 0};
-        return true;
+    // Entries whose addresses code or data holds: device code may launch them, with their own parameters
+    // alone. An entry refers to places within itself, too.
+    void look_at(const CodeReference& relocation) {
+        const Elf64_Shdr& target = file_.sections()[relocation.target];
+        auto own = parts_.find(relocation.target);
+        if (own != parts_.end() && own->second.entries != 0 && relocation.offset >= target.sh_size)
+            own->second.reason = "a relocation leads out of its code";
+        auto start = starts_.find(relocation.symbol);
+        if (start == starts_.end() || !(target.sh_flags & SHF_ALLOC)) return;
+        Parts& named = parts_[start->second];
+        if (start->second != relocation.target || relocation.addend == 0)
+            named.reason = "device code may launch it";
+        else if (static_cast<uint64_t>(relocation.addend) > target.sh_size)
+            named.reason = "a relocation leads out of its code";
     }
 
     void judge(CubinEntry& entry) {
@@ -155,20 +152,17 @@ private:
             entry.reason = "it has no attributes";
         else if (!parts.constants)
             entry.reason = "it has no constant bank";
-        else if (parts.first_relocated)
-            entry.reason = "its first instruction is relocated";
-        else if (taken_.contains(entry.symbol))
-            entry.reason = "device code may launch it";
+        else
+            entry.reason = parts.reason;
     }
 
-    static constexpr uint64_t kFirstBytes = 16;
-
+    const ElfEditor& cubin_;
     const ElfFile& file_;
     CubinEntries result_;
     std::unordered_map<uint32_t, Parts> parts_;
     std::unordered_map<uint32_t, uint32_t> section_symbols_;
     std::unordered_map<uint32_t, size_t> by_symbol_;  // entries
-    std::unordered_set<uint32_t> taken_;              // symbols of entries with their addresses taken
+    std::unordered_map<uint32_t, uint32_t> starts_;   // sections, by the symbols that name their starts
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "rewriter/device/door.h"
+#include "rewriter/machine_code/code_move.h"
 #include "rewriter/machine_code/elf_editor.h"
 #include "rewriter/machine_code/entries.h"
 #include "runtime/image/bytes.h"
@@ -78,6 +79,7 @@ struct Cubin {
     bool functions_wait;            // some function that an entry may call may wait for another CTA
     std::vector<Attribute> common;  // attributes
     std::unordered_map<uint32_t, size_t> registers;  // number in `common`, by symbol
+    std::unordered_map<uint32_t, uint32_t> moved;    // symbols of patched entries, by sections of code
 };
 
 bool describes_parameter(const Attribute& attribute) {
@@ -96,6 +98,7 @@ public:
         if (!result_.reason.empty()) return result_;
         result_.waits = all_.functions_wait || loads_from_others(cubin_.content(entry_.code));
         change_code();
+        all_.moved.emplace(entry_.code, entry_.symbol);
         change_attributes();
         change_registers();
         cubin_.change(entry_.constants).append(result_.door_offset + kDoorBytes - parameters_.bytes, '\0');
@@ -107,10 +110,10 @@ private:
         auto read = read_attributes(cubin_.content(entry_.attributes));
         if (auto* problem = std::get_if<Problem>(&read)) return problem->text;
         attributes_ = std::move(std::get<0>(read));
-        for (const Attribute& each : attributes_) {
+        for (Attribute& each : attributes_) {
             if (!is_known(each.kind)) return fmt::format("attribute {:#x} is unknown", each.kind);
-            if (names_first_instruction(each))
-                return fmt::format("attribute {:#x} names the first instruction", each.kind);
+            if (!move_offsets(each, cubin_.content(entry_.code).size(), kHeadBytes))
+                return fmt::format("attribute {:#x} leads out of its code", each.kind);
         }
         if (std::string reason = look_at_parameters(); !reason.empty()) return reason;
         if (!all_.registers.contains(entry_.symbol)) return "its registers are unknown";
@@ -125,15 +128,14 @@ private:
         const std::string_view code = cubin_.content(entry_.code);
         if (code.empty() || code.size() % kCodeAlignment != 0)
             return "its code is not a multiple of 128 bytes";
-        const Instruction first = Instruction::at(code, 0);
-        if (!first.sets_stack_register()) return "its first instruction does not set the stack's register";
-        for (size_t i = 0; i < code.size() / kInstructionBytes; ++i) {
-            const Instruction each = Instruction::at(code, i);
-            const bool jumps = each.is(Operation::kBranch) || each.is(Operation::kCallRelative);
-            if (jumps && static_cast<int64_t>(i * kInstructionBytes) + each.jump(prologue_->form) == 0)
-                return "a branch leads to its first instruction";
-        }
-        return "";
+        return has_head(code) ? "it has a door" : "";
+    }
+
+    // Whether it begins as a head does, for whatever place of the parameter.
+    bool has_head(std::string_view code) const {
+        for (size_t i = 0; i < kHeadInstructions; ++i)
+            if (!Instruction::at(code, i).is(prologue_->head[i].operation())) return false;
+        return true;
     }
 
     std::string look_at_parameters() {
@@ -166,20 +168,20 @@ private:
 
     void change_code() {
         std::string& code = cubin_.change(entry_.code);
-        const auto begin = static_cast<int64_t>(code.size());
-        const Instruction first = Instruction::at(code, 0);
-        std::string entrance;
-        prologue_->branch.with_jump(begin, prologue_->form).append_to(entrance);
-        code.replace(0, entrance.size(), entrance);
+        begin_ = static_cast<uint32_t>(kHeadBytes + code.size());
+        const auto to_prologue = static_cast<int64_t>(begin_ + kInstructionBytes - kHeadBytes);
+        std::string head;
+        for (const Instruction& each : prologue_->head) each.append_to(head);
+        head.resize(head.size() - kInstructionBytes);
+        prologue_->head.back().with_jump(to_prologue, prologue_->form).append_to(head);
+        code.insert(0, head);
         for (const Instruction& each : prologue_->code) each.append_to(code);
-        first.that_waits_for_all().append_to(code);
-        const auto back = static_cast<int64_t>(kInstructionBytes) - static_cast<int64_t>(code.size());
-        prologue_->branch.with_jump(back, prologue_->form).append_to(code);
+        const auto to_kernel = static_cast<int64_t>(kHeadBytes) - static_cast<int64_t>(code.size());
+        prologue_->branch.that_waits_for_all().with_jump(to_kernel, prologue_->form).append_to(code);
         while (code.size() % kCodeAlignment != 0)
             prologue_->branch.with_jump(0, prologue_->form).append_to(code);
         const uint64_t size = code.size();
         std::memcpy(cubin_.change(all_.parts.symbols).data() + entry_.size_at, &size, sizeof size);
-        begin_ = static_cast<uint32_t>(begin);
         if (const uint32_t info = cubin_.sections()[entry_.code].sh_info; info >> kRegistersShift != 0)
             cubin_.set_info(entry_.code, (info & ((1u << kRegistersShift) - 1)) |
                                              std::max(info >> kRegistersShift, prologue_->registers)
@@ -255,7 +257,7 @@ private:
     const Prologue* prologue_ = nullptr;
     std::vector<Attribute> attributes_;
     Parameters parameters_;
-    uint32_t begin_ = 0;
+    uint32_t begin_ = 0;  // of the prologue
     PatchedEntry result_;
 };
 
@@ -280,13 +282,8 @@ std::variant<Cubin, Problem> open(std::string_view bytes) {
     auto common = read_attributes(elf.content(std::get<CubinEntries>(parts).common_attributes));
     if (auto* problem = std::get_if<Problem>(&common)) return *problem;
     const bool in_flags = elf.file().header().e_ident[EI_ABIVERSION] == kAbiWithBarriersInFlags;
-    Cubin cubin{std::move(elf),
-                std::move(std::get<CubinEntries>(parts)),
-                architecture,
-                in_flags,
-                false,
-                std::move(std::get<0>(common)),
-                {}};
+    Cubin cubin{std::move(elf), std::move(std::get<CubinEntries>(parts)), architecture, in_flags,
+                false,          std::move(std::get<0>(common)),           {},           {}};
     for (const uint32_t function : cubin.parts.functions)
         cubin.functions_wait |= loads_from_others(cubin.editor.content(function));
     for (size_t i = 0; i < cubin.common.size(); ++i) {
@@ -311,6 +308,7 @@ std::variant<Patched, Problem> patch(std::string_view bytes, Prologues& prologue
         any |= patched.entries.back().reason.empty();
     }
     if (!any) return patched;
+    move_code(cubin.editor, cubin.parts.symbols, cubin.moved, kHeadBytes);
     cubin.editor.change(cubin.parts.common_attributes) = write_attributes(cubin.common);
     auto written = cubin.editor.write();
     if (auto* problem = std::get_if<Problem>(&written)) return *problem;

@@ -1,11 +1,12 @@
 // Puts the door in front of the entries of a cubin.
 //
 //   entry, unpatched:  A B C ... end
-//   patched:           branch to P; B C ... end; P: prologue; A; branch to B
+//   patched:           head; A B C ... end; P: prologue; branch to A
 //
-// The prologue is appended to the entry's own section of code; the first instruction becomes a branch to it.
-// Where a CTA is admitted, the displaced instruction follows, and the branch back. One parameter more, behind
-// the others, has what the prologue goes by (DoorLaunch); zeros for a launch that is not to be stopped.
+// The head is put in front of the code in the entry's own section, the prologue behind it. One parameter more,
+// behind the others, has what the prologue goes by (DoorLaunch); zeros for a launch that is not to be stopped,
+// which falls through the head. Others branch from there to the prologue, and from that back, if admitted. What
+// says where the code is moves with it (code_move.h, attributes.h).
 //
 // Nothing in the cubin is trusted. What is not laid out as ptxas does it is left alone, with a reason.
 #pragma once

@@ -16,7 +16,8 @@ using image::ElfFile;
 using Operation = Instruction::Operation;
 using ConstantForm = Instruction::ConstantForm;
 
-constexpr std::string_view kDoorCode = ".text.door", kInfo = ".nv.info.door", kAllInfo = ".nv.info";
+constexpr std::string_view kDoorCode = ".text.door", kHeadCode = ".text.head", kInfo = ".nv.info.door",
+                           kAllInfo = ".nv.info";
 
 struct DoorSymbolCount {
     uint32_t symbol, count;
@@ -41,7 +42,7 @@ std::vector<Instruction> instructions_of(std::string_view code) {
 }
 
 // What we know of branches has to be true of those that were assembled: the one that closes the code leads to
-// itself, all lead to an instruction of it, and one to the trap. Of these two, ours is made.
+// itself, and all lead to an instruction of it or to the trap. Of these, ours is made.
 std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t trap, Prologue& prologue) {
     const Instruction& closing = all.back();
     const auto closes = [&](BranchForm form) {
@@ -50,7 +51,7 @@ std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t 
     if (closes(BranchForm::kWhole) == closes(BranchForm::kSplit))
         return Problem{"the assembled prologue does not end with a branch to itself"};
     const BranchForm form = closes(BranchForm::kWhole) ? BranchForm::kWhole : BranchForm::kSplit;
-    bool to_trap = false;
+    bool any = false;
     for (size_t i = 1; i < trap; ++i) {
         if (!all[i].is(Operation::kBranch)) continue;
         const int64_t jump = all[i].jump(form), bytes = static_cast<int64_t>(kInstructionBytes);
@@ -58,11 +59,10 @@ std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t 
         if (jump % bytes != 0 || target < 1 || target > static_cast<int64_t>(trap) ||
             all[i].with_jump(jump, form) != all[i])
             return Problem{"a branch of the assembled prologue is of an unknown form"};
-        if (target != static_cast<int64_t>(trap)) continue;
         prologue.branch = closing.scheduled_as(all[i]);
-        to_trap = true;
+        any = true;
     }
-    if (!to_trap) return Problem{"no branch of the assembled prologue leads to the kernel"};
+    if (!any) return Problem{"the assembled prologue has no branch"};
     prologue.form = form;
     return std::nullopt;
 }
@@ -76,12 +76,12 @@ std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
     const size_t trap = static_cast<size_t>(std::find_if(all.begin(), all.end(), is_trap) - all.begin());
     if (trap + 2 != all.size()) return Problem{"the assembled prologue does not end with the kernel"};
     // The first instruction sets the stack's register, and nothing of the prologue waits for the result. It
-    // would arrive after the kernel has changed the register. The kernel's own first instruction does the
-    // same.
+    // would arrive after the kernel has changed the register. The prologue has no stack, and a kernel that
+    // has one sets the register by itself.
     if (!all[0].sets_stack_register())
         return Problem{"the assembled prologue does not begin with the stack's register"};
-    // The kernel overwrites registers of which the assembler cannot know. Its first instruction waits for
-    // what announces that it is over, so the rest has to announce it.
+    // The kernel overwrites registers of which the assembler cannot know. The branch to it waits for what
+    // announces that it is over, so the rest has to announce it.
     for (size_t i = 1; i < trap; ++i) {
         if (all[i].is(Operation::kLoadConstant) && !all[i].releases_result())
             return Problem{"the assembled prologue loads a register that nothing waits for"};
@@ -90,6 +90,46 @@ std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
         prologue.code.push_back(all[i]);
     }
     return learn_branch(all, trap, prologue);
+}
+
+// Assembled, the head is: the stack's register; loads of the parameter's word; its comparison with 0; an exit
+// where it is not 0; a trap; a branch to itself; padding. In the place of the exit there is a branch to the
+// prologue. The padding stands before it, while the comparison's result is under way, so it costs no time.
+std::optional<Problem> cut_head(std::string_view code, Prologue& prologue) {
+    const std::vector<Instruction> all = instructions_of(code);
+    const Problem unknown{"the assembled head is of an unknown form"};
+    constexpr size_t kLeast = 5, kMost = kHeadInstructions + 2;
+    if (all.size() < kLeast || all.size() > kMost || all.size() * kInstructionBytes == code.size() ||
+        !all[0].sets_stack_register() || !all.back().is(Operation::kBranch) ||
+        !all[all.size() - 2].is(Operation::kBreakpoint))
+        return unknown;
+    const size_t leaves = all.size() - 3;
+    const Instruction &exit = all[leaves], &compares = all[leaves - 1];
+    if (!exit.is(Operation::kExit) || exit.always() || !exit.is_guarded_by(compares) ||
+        !compares.is(Operation::kCompare) || !compares.always())
+        return unknown;
+    for (size_t i = 1; i + 1 < leaves; ++i) {
+        const bool waited = all[i].is(Operation::kLoadConstant) || all[i].is(Operation::kLoadConstantUniform);
+        if (!waited && !all[i].is(Operation::kReadConstantUniform)) return unknown;
+        if (waited && !compares.waits_for(all[i])) return unknown;
+        prologue.head.push_back(all[i]);
+    }
+    const size_t padding = kHeadInstructions - 2 - prologue.head.size();
+    const auto stall = static_cast<size_t>(compares.stall());
+    prologue.head.push_back(
+        compares.with_stall(static_cast<unsigned>(std::max<size_t>(1, stall - std::min(stall, padding)))));
+    const Instruction nothing = Instruction::at(code, code.size() / kInstructionBytes - 1).with_stall(1);
+    prologue.head.insert(prologue.head.end(), padding, nothing);
+    prologue.head.push_back(prologue.branch.guarded_as(exit).scheduled_as(exit));
+    return std::nullopt;
+}
+
+bool is_relocated(const ElfFile& file, const Elf64_Shdr& code) {
+    const auto number = static_cast<uint32_t>(&code - file.sections().data());
+    return std::any_of(file.sections().begin(), file.sections().end(), [&](const Elf64_Shdr& each) {
+        return (each.sh_type == SHT_REL || each.sh_type == SHT_RELA) && each.sh_size != 0 &&
+               each.sh_info == number;
+    });
 }
 
 std::optional<Problem> take_attributes(const std::vector<Attribute>& attributes, Prologue& prologue) {
@@ -120,49 +160,57 @@ std::optional<Problem> take_attributes(const std::vector<Attribute>& attributes,
     return std::nullopt;
 }
 
+// Whether all differ from those at the second place in nothing but their operands in the constant bank.
+bool move_constants(std::vector<Instruction>& all, const std::vector<Instruction>& at_second,
+                    uint32_t offset) {
+    if (all.size() != at_second.size()) return false;
+    for (size_t i = 0; i < all.size(); ++i) {
+        Instruction& each = all[i];
+        if (each == at_second[i]) continue;
+        const auto fits = [&](ConstantForm form) {
+            return each.with_constant_moved(kSecondPlace, form) == at_second[i];
+        };
+        if (!fits(ConstantForm::kAt38) && !fits(ConstantForm::kAt37)) return false;
+        each = each.with_constant_moved(
+            offset, fits(ConstantForm::kAt38) ? ConstantForm::kAt38 : ConstantForm::kAt37);
+    }
+    return true;
+}
+
 }  // namespace
 
 std::variant<Prologue, Problem> cut_prologue(std::string_view cubin) {
     auto read = ElfFile::read(cubin);
     if (auto* problem = std::get_if<Problem>(&read)) return *problem;
     const auto& file = std::get<ElfFile>(read);
-    const Elf64_Shdr* code = file.find(kDoorCode);
-    if (!code) return Problem{"the assembled prologue has no code"};
-    for (const Elf64_Shdr& section : file.sections()) {
-        const bool relocations = section.sh_type == SHT_REL || section.sh_type == SHT_RELA;
-        if (relocations && section.sh_size != 0 &&
-            section.sh_info == static_cast<uint32_t>(code - file.sections().data()))
-            return Problem{"the assembled prologue has relocations"};
-    }
+    const Elf64_Shdr *code = file.find(kDoorCode), *head = file.find(kHeadCode);
+    if (!code || !head) return Problem{"the assembled prologue has no code"};
+    if (is_relocated(file, *code) || is_relocated(file, *head))
+        return Problem{"the assembled prologue has relocations"};
     Prologue prologue;
     if (auto problem = cut_code(file.content(*code), prologue)) return *problem;
+    if (auto problem = cut_head(file.content(*head), prologue)) return *problem;
     auto own = attributes_of(file, kInfo), all = attributes_of(file, kAllInfo);
     for (const auto* each : {&own, &all})
         if (auto* problem = std::get_if<Problem>(each)) return *problem;
     if (auto problem = take_attributes(std::get<0>(own), prologue)) return *problem;
-    DoorSymbolCount registers;
-    const Attribute* count = find(std::get<0>(all), kRegisterCount);
-    if (!count || !image::read_at(count->bytes, 0, &registers))
-        return Problem{"the assembled prologue's registers are unknown"};
-    prologue.registers = registers.count;
+    for (const Attribute& each : std::get<0>(all)) {
+        DoorSymbolCount registers;
+        if (each.kind == kRegisterCount && image::read_at(each.bytes, 0, &registers))
+            prologue.registers = std::max(prologue.registers, registers.count);
+    }
+    if (prologue.registers == 0) return Problem{"the assembled prologue's registers are unknown"};
     return prologue;
 }
 
 std::optional<Prologue> moved_prologue(const Prologue& at_zero, const Prologue& at_second, uint32_t offset) {
-    if (at_zero.code.size() != at_second.code.size() || at_zero.exits != at_second.exits ||
-        at_zero.warp_wide != at_second.warp_wide || at_zero.registers != at_second.registers)
+    if (at_zero.exits != at_second.exits || at_zero.warp_wide != at_second.warp_wide ||
+        at_zero.registers != at_second.registers)
         return std::nullopt;
     Prologue moved = at_zero;
-    for (size_t i = 0; i < moved.code.size(); ++i) {
-        Instruction& each = moved.code[i];
-        if (each == at_second.code[i]) continue;
-        const auto fits = [&](ConstantForm form) {
-            return each.with_constant_moved(kSecondPlace, form) == at_second.code[i];
-        };
-        if (!fits(ConstantForm::kAt38) && !fits(ConstantForm::kAt37)) return std::nullopt;
-        each = each.with_constant_moved(
-            offset, fits(ConstantForm::kAt38) ? ConstantForm::kAt38 : ConstantForm::kAt37);
-    }
+    if (!move_constants(moved.head, at_second.head, offset) ||
+        !move_constants(moved.code, at_second.code, offset))
+        return std::nullopt;
     return moved;
 }
 

@@ -23,7 +23,14 @@ namespace smt::machine_code {
 using Assembler = std::function<std::variant<std::string, Problem>(const std::string& ptx,
                                                                    const std::string& architecture)>;
 
+// With the head, code moves by a line of the instruction cache, so that it lies in its lines as before.
+constexpr size_t kHeadInstructions = 8;
+constexpr uint64_t kHeadBytes = kHeadInstructions * kInstructionBytes;
+
 struct Prologue {
+    // As many as kHeadInstructions. The last one is a branch to the prologue where there are orders, and has
+    // yet to be given its target; without orders it falls through.
+    std::vector<Instruction> head;
     std::vector<Instruction>
         code;            // falls through to what follows, and leaves by itself where a CTA is refused
     Instruction branch;  // unconditional, as the assembler makes it

@@ -6,8 +6,8 @@
 
 namespace smt::machine_code {
 
-// The kernel "door" whose parameter at that offset (a multiple of 16) is a DoorLaunch (door.h). It ends
-// with a trap in the place of the kernel that follows.
+// Two kernels whose parameter at that offset (a multiple of 16) is a DoorLaunch (door.h), and which end with
+// a trap in the place of the kernel that follows. "door" is the prologue; "head" leaves if there are orders.
 std::string prologue_text(int architecture, uint32_t parameter);
 
 }  // namespace smt::machine_code

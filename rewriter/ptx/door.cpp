@@ -100,7 +100,7 @@ Function prologue_for(int architecture) {
         fmt::format(
             ".version {}.{}\n.target sm_{}\n.address_size 64\n.entry door(.param .align {} .b8 {}[{}])",
             version / 10, version % 10, architecture, kDoorAlignment, kParameter, sizeof(DoorLaunch)) +
-        door_text(kParameter, architecture >= kFirstDoorWithClusters) + "}\n";
+        door_text(kParameter, architecture >= kFirstDoorWithClusters, false) + "}\n";
     auto parsed = parse(text);
     return std::get<Function>(std::get<Module>(parsed).declarations.front());
 }

@@ -10,9 +10,7 @@ namespace smt::runtime::dispatch {
 namespace {
 
 // A marker follows at least every so many launches. What is complete is forgotten then.
-constexpr uint32_t kLaunchesBetweenMarkers = 32;
-// Few launches with doors are in flight at a time.
-constexpr uint32_t kDoorsBetweenMarkers = 16;
+constexpr uint32_t kLaunchesBetweenMarkers = 8;
 constexpr auto kTail = std::chrono::microseconds(100);  // without a launch: no further one follows
 
 }  // namespace
@@ -29,8 +27,7 @@ void LaunchQueue::issued(Work&& work, TimePoint now) {
 
 bool LaunchQueue::wants_marker() const {
     if (in_flight_with(Form::kGraph)) return true;  // fewer still, and each is long
-    const uint32_t most = in_flight_with(Form::kDoor) ? kDoorsBetweenMarkers : kLaunchesBetweenMarkers;
-    return unmarked_ >= most || ahead_.wants_marker();
+    return unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker();
 }
 
 bool LaunchQueue::tail(TimePoint now) const { return unmarked_ && now - last_issued_ >= kTail; }

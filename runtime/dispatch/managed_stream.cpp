@@ -84,11 +84,18 @@ CUresult ManagedStream::mark() {
     return CUDA_SUCCESS;
 }
 
+// The same where its end is polled for.
+CUresult ManagedStream::mark_by_write() {
+    SMT_TRY(markers_.mark_by_write());
+    queue_.marked(markers_.last());
+    return CUDA_SUCCESS;
+}
+
 // What was written in the stream's order to the control block, or to the door's stop word, must not arrive
 // after later writes on the control stream.
 CUresult ManagedStream::get_ready() {
     samples_.forget();
-    const CUresult status = mark();
+    const CUresult status = mark_by_write();
     preemptor_.set_ready(markers_.last());
     return status;
 }
@@ -209,7 +216,7 @@ bool ManagedStream::stop_in_flight() {
     if (form.stop() != CUDA_SUCCESS) return false;
     // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
     // is unknown what has run; the context is lost then.
-    if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS || mark() != CUDA_SUCCESS)
+    if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS || mark_by_write() != CUDA_SUCCESS)
         gone_ = true;
     preemptor_.begin_stop({said, learner_.last().name, false});
     preemptor_.take(Event::kStop, dispatcher_.now());
@@ -225,7 +232,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     SMT_TRY(form.prepare_run(work, quotas, &anew));
     if (anew) SMT_TRY(get_ready());
     SMT_TRY(form.run(work, blocks));
-    SMT_TRY(mark());
+    SMT_TRY(mark_by_write());
     preemptor_.take(Event::kRun, dispatcher_.now());
     if (looks_on()) wake();  // the waiting thread polls from now on
     return CUDA_SUCCESS;

@@ -148,6 +148,7 @@ private:
     bool may_follow(const Work& work);  // what is in flight
     CUresult issue(Work&& work);
     CUresult mark();
+    CUresult mark_by_write();
     CUresult get_ready();
     void prune();
     void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor

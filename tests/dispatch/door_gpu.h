@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -40,6 +41,11 @@ public:
         enqueue(kProgram, [this, name] { ran.emplace_back(name, kOther); });
     }
     static constexpr uint32_t kOther = ~0u;  // in place of an index
+    // Something that takes the time of a unit.
+    void enqueue_unit() {
+        const std::lock_guard lock(mutex_);
+        queue_.push_back([](uint64_t& units) { return units != 0 && units--; });
+    }
 
     // Does what is on the program's stream, but at most so many units.
     void run(uint64_t units = ~0ull) {
@@ -111,6 +117,7 @@ private:
     std::mutex mutex_;  // guards the rest: the dispatcher's thread launches, too
     std::deque<Operation> queue_;
     std::vector<void*> memory_;
+    std::vector<std::unique_ptr<std::atomic<uint64_t>>> events_;  // records that are not over
 };
 
 inline DriverApi DoorGpu::driver() {
@@ -122,6 +129,21 @@ inline DriverApi DoorGpu::driver() {
     driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
         *stream = reinterpret_cast<CUstream>(0x11);
         return CUDA_SUCCESS;
+    };
+    driver.cuEventCreate = [](CUevent* event, unsigned) {
+        const std::lock_guard lock(device->mutex_);
+        device->events_.push_back(std::make_unique<std::atomic<uint64_t>>(0));
+        *event = reinterpret_cast<CUevent>(device->events_.back().get());
+        return CUDA_SUCCESS;
+    };
+    driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
+    driver.cuEventRecord = [](CUevent event, CUstream stream) {
+        auto* const pending = reinterpret_cast<std::atomic<uint64_t>*>(event);
+        ++*pending;
+        return device->enqueue(stream, [pending] { --*pending; });
+    };
+    driver.cuEventQuery = [](CUevent event) {
+        return *reinterpret_cast<std::atomic<uint64_t>*>(event) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
     driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
     driver.cuStreamSynchronize = [](CUstream stream) {

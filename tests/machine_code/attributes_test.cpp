@@ -44,22 +44,44 @@ TEST_CASE("cut attributes and unknown forms are problems") {
               std::string::npos);
 }
 
-TEST_CASE("an attribute that names the first instruction is found, in each of its records") {
-    CHECK_FALSE(names_first_instruction(with(kExitOffsets, {0x70, 0x80})));
-    CHECK(names_first_instruction(with(kExitOffsets, {0x70, 0})));
-    CHECK(names_first_instruction(with(kCooperativeOffsets, {0})));
-    CHECK(names_first_instruction(with(kWarpWideOffsets, {16, 0})));
-    CHECK(names_first_instruction(with(kSyscallOffsets, {0})));
-    // Of four words the first is an offset.
-    CHECK_FALSE(names_first_instruction(with(kMbarrierOffsets, {0x70, 0, 0, 0, 0x90, 0, 0, 0})));
-    CHECK(names_first_instruction(with(kMbarrierOffsets, {0x70, 0, 0, 0, 0, 1, 1, 1})));
+// Moved by 128 within code of 0x200 bytes; nothing: it cannot be.
+std::vector<uint32_t> moved(Attribute attribute) {
+    const Attribute before = attribute;
+    if (move_offsets(attribute, 0x200, 128)) return attribute.words();
+    CHECK(attribute == before);
+    return {};
+}
+using Words = std::vector<uint32_t>;
+
+TEST_CASE("offsets of instructions move with the code, and nothing else") {
+    for (const uint8_t kind : {kExitOffsets, kCooperativeOffsets, kWarpWideOffsets, kSyscallOffsets})
+        CHECK(moved(with(kind, {0x70, 0, 0x1f0})) == Words{0xf0, 0x80, 0x270});
+    // Of four words the first is an offset; of two the first; of two the second.
+    CHECK(moved(with(kMbarrierOffsets, {0x70, 1, 2, 3, 0x90, 4, 5, 6})) ==
+          Words{0xf0, 1, 2, 3, 0x110, 4, 5, 6});
+    CHECK(moved(with(kUnusedBytesOffsets, {0x70, 0xfff, 0, 0xfff0})) == Words{0xf0, 0xfff, 0x80, 0xfff0});
+    CHECK(moved(with(0x2e, {0x70, 3, 0x80, 4})) == Words{0xf0, 3, 0x100, 4});
+    CHECK(moved(with(0x40, {0x70, 3, 5})) == Words{0xf0, 3, 5});
+    CHECK(moved(with(0x55, {1, 0x70, 1, 0x90})) == Words{1, 0xf0, 1, 0x110});
     // Offset, 0, count and as many targets.
-    CHECK_FALSE(names_first_instruction(with(kIndirectBranches, {0x70, 0, 2, 0x80, 0x90, 0x70, 0, 1, 0x80})));
-    CHECK(names_first_instruction(with(kIndirectBranches, {0x70, 0, 2, 0x80, 0x90, 0x70, 0, 1, 0})));
-    CHECK(names_first_instruction(with(kIndirectBranches, {0x70, 0, 3, 0x80, 0x90})));  // cut
-    // No offsets at all.
-    CHECK_FALSE(names_first_instruction(with(kParameter, {0, 0, 0})));
-    CHECK_FALSE(names_first_instruction({Form::kHalf, kParameterBytes, 0, ""}));
+    CHECK(moved(with(kIndirectBranches, {0x70, 0, 2, 0x80, 0x90, 0x70, 0, 1, 0})) ==
+          Words{0xf0, 0, 2, 0x100, 0x110, 0xf0, 0, 1, 0x80});
+    CHECK(moved(with(kParameter, {0x70, 0, 0})) == Words{0x70, 0, 0});
+    Attribute half{Form::kHalf, kParameterBytes, 0x70, ""};
+    CHECK(move_offsets(half, 0x200, 128));
+    CHECK(half.value == 0x70);
+}
+
+TEST_CASE("offsets that lead to no instruction of the code do not move, nor do cut records") {
+    CHECK(moved(with(kExitOffsets, {0x70, 0x200})).empty());
+    CHECK(moved(with(kExitOffsets, {0x70, 0x78})).empty());
+    CHECK(moved(with(kMbarrierOffsets, {0x70, 1, 2})).empty());
+    CHECK(moved(with(kIndirectBranches, {0x70, 0, 3, 0x80, 0x90})).empty());
+    CHECK(moved(with(kIndirectBranches, {0x70, 0, 1, 0x200})).empty());
+    CHECK(moved(with(kIndirectBranches, {0x70, 0})).empty());
+    Attribute cut = with(kExitOffsets, {0x70});
+    cut.bytes += '\0';
+    CHECK(moved(cut).empty());
 }
 
 }  // namespace
