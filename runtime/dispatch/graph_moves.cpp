@@ -80,7 +80,8 @@ std::string access_of(uint32_t bytes, bool copies) {
 }
 
 std::string move_kernel(const char* name, uint32_t bytes, bool copies) {
-    return fmt::format(kMoveBegin, name, bytes, sizeof(smt::DoorLaunch)) + smt::door_text("door", false, false) +
+    return fmt::format(kMoveBegin, name, bytes, sizeof(smt::DoorLaunch)) +
+           smt::door_text("door", false, false) +
            fmt::format(kMoveBody, bytes, MoveLaunch::kThreads * MoveLaunch::kEach, access_of(bytes, copies),
                        MoveLaunch::kThreads, MoveLaunch::kEach);
 }
