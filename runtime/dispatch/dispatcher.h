@@ -47,6 +47,8 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // Whether the policy wants short stops. Takes no lock.
     bool short_stops() const { return policy_.short_stops(); }
+    // Whether the policy may stop tenants at all. Takes no lock.
+    bool may_stop() const { return policy_.may_stop(); }
     // Takes no lock: also for a dispatcher that hangs.
     const char* policy() const { return policy_.name(); }
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on

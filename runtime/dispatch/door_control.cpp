@@ -1,11 +1,28 @@
 #include "runtime/dispatch/door_control.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
+
+namespace {
+
+// A step of the frontier takes the GPU longer than a write to it needs to be seen. After a stop two more
+// steps may begin. Units that wait for each other in small groups find their group whole.
+constexpr uint64_t kStepPs = 2'000'000;
+constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
+constexpr uint32_t kLeastShift = 3, kMostShift = 12;
+
+}  // namespace
+
+uint32_t door_shift(uint64_t blocks, uint32_t unit, uint64_t block_ps, bool whole) {
+    if (whole) return static_cast<uint32_t>(std::bit_width(blocks));
+    const uint64_t step = block_ps ? kStepPs / (block_ps * unit) : blocks / unit / kStepsUnknown;
+    return std::clamp(static_cast<uint32_t>(std::bit_width(step)), kLeastShift, kMostShift);
+}
 
 DoorMemory::~DoorMemory() {
     for (const CUdeviceptr memory : free_) driver_.cuMemFree_v2(memory);

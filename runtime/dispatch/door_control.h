@@ -47,6 +47,10 @@ private:
     std::vector<CUdeviceptr> free_;
 };
 
+// DoorLaunch::shift of a launch of so many blocks, `unit` of them a unit. `block_ps`: device time of a block;
+// 0: not known. `whole`: one step is all of the launch, so that all of it is admitted or nothing.
+uint32_t door_shift(uint64_t blocks, uint32_t unit, uint64_t block_ps, bool whole);
+
 // Where frontiers are reported, in pinned memory.
 inline constexpr uint32_t kMostDoorRuns = 64;            // in flight
 static_assert(DoorMemory::kStopWords >= kMostDoorRuns);  // each segment in flight has a run

@@ -1,7 +1,6 @@
 #include "runtime/dispatch/door_form.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -10,21 +9,6 @@
 namespace smt::runtime::dispatch {
 
 namespace {
-
-// A step of the frontier takes the GPU longer than a write to it needs to be seen. After a stop two more
-// steps may begin. Units that wait for each other in small groups find their group whole.
-constexpr uint64_t kStepPs = 2'000'000;
-constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
-constexpr uint32_t kLeastShift = 3, kMostShift = 12;
-
-// `whole`: one step is all of the launch, so that all of it is admitted or nothing.
-uint32_t shift_for(const Work& work, bool whole) {
-    if (whole) return static_cast<uint32_t>(std::bit_width(work.total));
-    const uint64_t block_ps = work.function->block_cost_ps.load(std::memory_order_relaxed);
-    const uint64_t step =
-        block_ps ? kStepPs / (block_ps * work.unit) : work.total / work.unit / kStepsUnknown;
-    return std::clamp(static_cast<uint32_t>(std::bit_width(step)), kLeastShift, kMostShift);
-}
 
 CUlaunchConfig config_of(Work& work, CUstream stream) {
     CUlaunchConfig config{};
@@ -50,7 +34,7 @@ bool DoorForm::suits(const Work& work) const {
     return work.total <= smt::kMostDoorUnits && work.unit != 0 && work.total % work.unit == 0;
 }
 
-CUresult DoorForm::prepare(bool idle, bool* anew) {
+CUresult DoorForm::prepare(const Work&, bool idle, bool* anew) {
     return doors_.prepare(parts_.stream, parts_.dispatcher.supplies().control(), idle, anew);
 }
 
@@ -62,7 +46,9 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     // A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where
     // all run at once: then all are admitted, or none.
     const uint64_t places = uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    const uint32_t shift = shift_for(work, work.function->waits && work.total <= places);
+    const uint32_t shift =
+        door_shift(work.total, work.unit, work.function->block_cost_ps.load(std::memory_order_relaxed),
+                   work.function->waits && work.total <= places);
     const smt::DoorLaunch door =
         doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift, &work.run);
     work.chunk = 1;

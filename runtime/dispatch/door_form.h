@@ -15,9 +15,11 @@ public:
     bool may_follow(size_t in_flight) const override {
         return in_flight < kMostDoorRuns && !doors_.used_up();
     }
-    CUresult prepare(bool idle, bool* anew) override;
+    CUresult prepare(const Work& work, bool idle, bool* anew) override;
     CUresult launch(Work& work) override { return launch(work, 0); }
-    CUresult prepare_run(const Work&, const QuotaTable&, bool* anew) override { return prepare(true, anew); }
+    CUresult prepare_run(const Work& work, const QuotaTable&, bool* anew) override {
+        return prepare(work, true, anew);
+    }
     CUresult run(Work& work, uint64_t blocks) override;
     bool let_pass() override {
         doors_.end_segment();

@@ -3,6 +3,7 @@
 //
 //     persistent_form   its workers stop between two blocks and keep to quotas
 //     door_form         its door refuses CTAs from a stop on
+//     graph_form        a graph: the doors of its kernels do
 //     (whole)           unmanaged work: launched as it is, by the program's thread (unmanaged.h)
 //
 // A stream launches in one form at a time: two forms are stopped by two words, and a launch must not begin
@@ -39,9 +40,12 @@ public:
     virtual bool suits(const Work&) const { return true; }
     virtual bool may_follow(size_t in_flight) const = 0;  // one more, behind so many of this form
 
+    // Whether `work` may be in flight with what is there of this form, of which `first` is the oldest.
+    virtual bool follows(const Work& /*work*/, const Work& /*first*/) const { return true; }
+
     // Before a launch in pass-through mode. `idle`: nothing is in flight. `*anew`: what stops launches was
     // set up anew in the stream's order; a stop before the GPU gets there would be lost.
-    virtual CUresult prepare(bool idle, bool* anew) = 0;
+    virtual CUresult prepare(const Work& work, bool idle, bool* anew) = 0;
     virtual CUresult launch(Work& work) = 0;  // all that is left of it, if Work::covered can say so much
     // The same in quota mode. `blocks`: a range, the next so many (0: all that are left).
     virtual CUresult prepare_run(const Work& work, const QuotaTable& quotas, bool* anew) = 0;

@@ -26,6 +26,7 @@ void LaunchQueue::issued(Work&& work, TimePoint now) {
 }
 
 bool LaunchQueue::wants_marker() const {
+    if (in_flight_with(Form::kGraph)) return true;  // fewer still, and each is long
     return unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker();
 }
 

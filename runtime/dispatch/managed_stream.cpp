@@ -28,7 +28,8 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       markers_(dispatcher.driver(), dispatcher.supplies().words(), stream),
       learner_(dispatcher, *tenant_),
       persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
-      door_({dispatcher, *tenant_, stream, markers_, learner_}) {}
+      door_({dispatcher, *tenant_, stream, markers_, learner_}),
+      graph_({dispatcher, *tenant_, stream, markers_, learner_}) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -57,14 +58,14 @@ bool ManagedStream::may_follow(const Work& work) {
     const LaunchQueue::Works& in_flight = queue_.in_flight();
     if (in_flight.empty()) return true;
     return in_flight.back().function->form == work.function->form &&
-           form_of(work).may_follow(in_flight.size());
+           form_of(work).may_follow(in_flight.size()) && form_of(work).follows(work, in_flight.front());
 }
 
 CUresult ManagedStream::issue(Work&& work) {
     LaunchForm& form = form_of(work);
     const bool idle = queue_.in_flight().empty();
     bool anew = false;
-    SMT_TRY(form.prepare(idle, &anew));
+    SMT_TRY(form.prepare(work, idle, &anew));
     if (anew) SMT_TRY(get_ready());
     SMT_TRY(form.launch(work));
     const schedule::TimePoint now = dispatcher_.now();

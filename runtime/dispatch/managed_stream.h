@@ -27,7 +27,8 @@
 // while one of its nodes waits (wait_list.h). One exception: a thread that waits for its turn to launch is
 // counted, and gets it, because it may be the thread that writes the value.
 //
-// A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them.
+// A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them. So
+// does a graph whose kernels have doors.
 //
 // Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
 // are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
@@ -46,6 +47,7 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/dispatch/door_form.h"
+#include "runtime/dispatch/graph_form.h"
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/persistent_form.h"
 #include "runtime/dispatch/preemptor.h"
@@ -140,6 +142,7 @@ private:
 
     // With mutex_ held, as all below.
     LaunchForm& form_of(const Work& work) {
+        if (work.graph) return graph_;
         return work.function->has_door() ? static_cast<LaunchForm&>(door_) : persistent_;
     }
     bool may_follow(const Work& work);  // what is in flight
@@ -212,6 +215,7 @@ private:
     Learner learner_;
     PersistentForm persistent_;
     DoorForm door_;
+    GraphForm graph_;
     UnmanagedSide unmanaged_;
     TicketSamples samples_;
     bool gone_ = false;          // its client

@@ -154,7 +154,7 @@ CUresult PersistentForm::launch_workers(Work& work, CUstream stream, const smt::
 
 // ---- Pass-through mode
 
-CUresult PersistentForm::prepare(bool idle, bool* anew) {
+CUresult PersistentForm::prepare(const Work&, bool idle, bool* anew) {
     *anew = idle && tickets_used_up();
     if (!*anew) return CUDA_SUCCESS;
     next_ticket_ = 0;

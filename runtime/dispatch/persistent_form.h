@@ -18,7 +18,7 @@ public:
 
     CUresult open() { return control_.open(control_stream()); }
     bool may_follow(size_t) const override { return !tickets_used_up(); }
-    CUresult prepare(bool idle, bool* anew) override;
+    CUresult prepare(const Work& work, bool idle, bool* anew) override;
     CUresult launch(Work& work) override;
     CUresult prepare_run(const Work& work, const QuotaTable& quotas, bool* anew) override;
     CUresult run(Work& work, uint64_t blocks) override;

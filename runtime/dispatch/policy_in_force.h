@@ -27,6 +27,7 @@ public:
 
     const char* name() const { return name_.load(); }
     bool short_stops() const { return short_stops_.load(std::memory_order_relaxed); }
+    bool may_stop() const { return may_stop_.load(std::memory_order_relaxed); }  // any tenant
     schedule::Policy::Stops stops() const { return policy_->stops(); }
     // Streams are sampled: the policy goes by the progress of kernels.
     bool samples() const { return stops() == schedule::Policy::Stops::kAny; }
@@ -50,7 +51,7 @@ public:
 private:
     std::unique_ptr<schedule::Policy> policy_;
     uint64_t policies_ = 0;  // number of policies so far
-    std::atomic<bool> short_stops_{false};
+    std::atomic<bool> short_stops_{false}, may_stop_{false};
     std::atomic<const char*> name_{nullptr};        // policies' names are literals
     std::unique_ptr<schedule::Study> study_;        // a decision waits for it
     bool studying_ = false;                         // until it has been run and learnt

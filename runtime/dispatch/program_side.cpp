@@ -39,7 +39,9 @@ CUresult ManagedStream::launch(Work&& work) {
     SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));  // now, while the program can get the error
+    work.fits = 1;
+    // Now, while the program can get the error.
+    if (!work.graph) SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));
     if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = queue_.next_number();
     go_on();

@@ -37,7 +37,7 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // The CTAs per SM that the launch has or will have. In quota mode: those that it has when the quotas are
 // lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
-    if (work.function->has_door()) return work.fits;
+    if (!work.function->abilities().quota) return work.fits;
     if (work.tickets && !preemptor_.in_quota_mode()) return work.ctas;
     const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
                      work.left() <= uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);

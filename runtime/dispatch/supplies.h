@@ -8,6 +8,8 @@
 #include "runtime/device/device.h"
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/door_control.h"
+#include "runtime/dispatch/graph_doors.h"
+#include "runtime/dispatch/graph_moves.h"
 #include "runtime/dispatch/notes.h"
 #include "runtime/dispatch/settings.h"
 #include "runtime/dispatch/sm_sets.h"
@@ -25,6 +27,8 @@ public:
     CUstream control() const { return control_; }  // on which nothing ever waits
     ControlMemory& control_memory() { return control_memory_; }
     DoorMemory& door_memory() { return door_memory_; }
+    GraphWords& graph_words() { return graph_words_; }
+    GraphMoves& graph_moves() { return graph_moves_; }
     StreamWordsPool& words() { return words_; }
     SmSets& sm_sets() { return sm_sets_; }
     // The set for a policy's number of SMs. Null if there is none, which the journal says once.
@@ -41,6 +45,8 @@ private:
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
     DoorMemory door_memory_;
+    GraphWords graph_words_{door_memory_};
+    GraphMoves graph_moves_{driver_};
     StreamWordsPool words_;
     SmSets sm_sets_;
     std::atomic<bool> unplaced_{false};  // the journal says that there are no sets

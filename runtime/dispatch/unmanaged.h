@@ -1,6 +1,6 @@
-// Unmanaged work: kernels without a managed form, and graphs. They are launched unmodified and cannot be
-// stopped once begun. So a policy can only hold them back before (ManagedStream::enter()) and limit how many
-// the driver has at a time (UnmanagedWindow).
+// Unmanaged work: kernels without a managed form, and graphs without doors. They are launched unmodified and
+// cannot be stopped once begun. So a policy can only hold them back before (ManagedStream::enter()) and limit
+// how many the driver has at a time (UnmanagedWindow).
 #pragma once
 
 #include <cuda.h>

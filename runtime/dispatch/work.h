@@ -24,6 +24,7 @@ namespace smt::runtime::dispatch {
 enum class Form : uint8_t {
     kPersistent,  // its workers run block after block
     kDoor,   // with the door in its machine code (rewriter/device/door.h), which is asked before each CTA
+    kGraph,  // a graph, by the doors of the kernels in it (graph_doors.h)
     kWhole,  // as it is: unmanaged work
 };
 
@@ -40,6 +41,8 @@ constexpr Abilities abilities_of(Form form) {
             return {.stop = true, .range = true, .quota = true, .place = true};
         case Form::kDoor:
             return {.stop = true, .range = true};
+        case Form::kGraph:
+            return {.stop = true};
         case Form::kWhole:
             break;
     }
@@ -47,7 +50,7 @@ constexpr Abilities abilities_of(Form form) {
 }
 
 // The managed form of a kernel, or the kernel itself if it has a door. Owned by the image that holds it,
-// which is not unloaded before the work of its session is settled.
+// which is not unloaded before the work of its session is settled. Of a graph: owned by its GraphDoors.
 struct ManagedFunction {
     CUfunction function = nullptr;  // null: none
     Form form = Form::kPersistent;
@@ -131,10 +134,13 @@ struct LongestTicket {
 // Most blocks of one smt::Launch: tickets and counts are 32 bits wide.
 inline constexpr uint64_t kMostBlocks = 1u << 30;
 
+class GraphDoors;
+
 // A launch, as the program asked for it.
 struct KernelCall {
     ManagedFunction* function = nullptr;
-    journal::Entry entry;  // for the journal
+    std::shared_ptr<GraphDoors> graph;  // of kGraph
+    journal::Entry entry;               // for the journal
     uint32_t grid[3] = {1, 1, 1};
     uint32_t block[3] = {1, 1, 1};
     uint32_t shared_bytes = 0;                  // dynamic
@@ -148,7 +154,7 @@ struct KernelCall {
 struct Work : KernelCall {
     uint64_t number = 0;              // index among the stream's launches
     uint32_t fits = 0;                // CTAs on an SM
-    uint64_t total = 0;               // blocks
+    uint64_t total = 0;               // blocks; of a graph, of all its kernels
     uint64_t done = 0;                // of those, in order
     std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
 
@@ -160,7 +166,7 @@ struct Work : KernelCall {
     uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;  // its number among the stream's driver launches
     uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
-    uint64_t run = 0;     // of kDoor: the number of the run under way (door_control.h)
+    uint64_t run = 0;     // of kDoor and kGraph: the number of the run under way
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }

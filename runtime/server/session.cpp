@@ -79,7 +79,8 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       streams_(device_.driver(), arena_),
       events_(device_.driver()),
       callbacks_(device_.driver(), arena_),
-      graph_waits_(device_.driver(), arena_, callbacks_, events_) {
+      graph_waits_(device_.driver(), arena_, callbacks_, events_),
+      graph_copies_(server.dispatcher(), *dispatched_) {
     streams_.serve(server.dispatcher(), dispatched_);
 }
 
@@ -334,6 +335,7 @@ CUresult Session::reset() {
 // Order: handles in HandleKind's order, then events and streams, then their code, then its memory.
 void Session::free_objects() {
     handles_.destroy_all(driver());
+    graph_copies_.clear();
     graph_waits_.clear();
     events_.clear();
     streams_.clear();

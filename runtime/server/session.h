@@ -26,6 +26,7 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/callbacks.h"
+#include "runtime/server/graph_copies.h"
 #include "runtime/server/graph_waits.h"
 #include "runtime/server/memory/arena.h"
 #include "runtime/server/objects/events.h"
@@ -89,6 +90,7 @@ public:
     const Handles& handles() const { return handles_; }
     Callbacks& callbacks() { return callbacks_; }
     GraphWaits& graph_waits() { return graph_waits_; }
+    GraphCopies& graph_copies() { return graph_copies_; }
     DevicePrintf& device_printf();
     journal::Writer& journal();
     TenantMemory& memory() { return *memory_; }
@@ -177,6 +179,7 @@ private:
     Handles handles_;
     Callbacks callbacks_;
     GraphWaits graph_waits_;
+    GraphCopies graph_copies_;
     std::unique_ptr<TenantMemory> memory_;
     std::unique_ptr<CodeTable> code_;
 

@@ -55,8 +55,16 @@ public:
 
     static DriverApi driver();
 
+    // What is on a stream. `units`: those that may still run; true: it is over.
+    using Operation = std::function<bool(uint64_t& units)>;
+    static DoorGpu& the() { return *device; }
+    void push(Operation operation, size_t counts = 1) {  // as so many launches
+        const std::lock_guard lock(mutex_);
+        launches += counts;
+        queue_.push_back(std::move(operation));
+    }
+
 private:
-    using Operation = std::function<bool(uint64_t& units)>;  // true: it is over
     static inline DoorGpu* device = nullptr;
 
     template <typename Do>
@@ -71,6 +79,7 @@ private:
         std::atomic_ref(*reinterpret_cast<T*>(at)).store(value);
     }
 
+public:
     // As the prologue: rewriter/machine_code/prologue_text.cpp.
     static bool admits(const DoorLaunch& door, uint32_t unit) {
         std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
@@ -84,6 +93,7 @@ private:
         return true;
     }
 
+private:
     CUresult launch(CUfunction function, CUstream stream, void** extra) {
         if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         CHECK(stream == kProgram);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
-#   parts: check python faults bench (default: these, in this order), examples, unmanaged, door, frameworks;
+#   parts: check python faults bench (default: these, in this order), examples, unmanaged, graphs, door,
+#   frameworks;
 #   SECONDS_IN_ALL (default 560) is shared out among them. Writes at most eight plain files into OUT, and goes
 #   on after failures. Exit code 1 when a part failed, had no time left or does not exist; the last line names
 #   those parts.
@@ -78,6 +79,7 @@ for part in $parts; do
                 --json "$out/bench.jsonl" --budget @BUDGET@ ;;
     examples) script examples 200 examples.py --out "$out" "${timed[@]}" ;;
     unmanaged) script unmanaged 110 unmanaged.py --out "$out" ;;
+    graphs) script graphs 200 graphs.py --out "$out" ;;
     door)   code=$build/bin/gpu/machine_code
             one door 500 "$code/door_check" "$out/door.jsonl" "$code/plain.cubin" "$code/debug.cubin" \
                 "$code/lineinfo.cubin" "$code/few.cubin" ;;

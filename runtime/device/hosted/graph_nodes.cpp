@@ -55,6 +55,11 @@ CUresult set_kernel(Node* node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
                   {parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ},
                   {parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ},
                   parameters.sharedMemBytes};
+    // A node keeps its attributes.
+    launch.has_priority = node->launch.has_priority;
+    launch.priority = node->launch.priority;
+    launch.cooperative = node->launch.cooperative;
+    launch.places = node->launch.places;
     CUresult status = pack(function, parameters.kernelParams, parameters.extra, &launch.parameters);
     if (status == CUDA_SUCCESS) status = backend().check(launch);
     if (status != CUDA_SUCCESS) return status;
@@ -109,6 +114,25 @@ DRIVER_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle,
     }
     parameters->kernelParams = node.parameter_pointers.data();
     return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
+                                                     CUkernelNodeAttrValue* value) {
+    if (!value || node_of(node)->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+    const Launch& launch = node_of(node)->launch;
+    *value = {};
+    switch (attribute) {
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            value->cooperative = launch.cooperative;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+            value->priority = launch.priority;
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            value->clusterDim.x = value->clusterDim.y = value->clusterDim.z = 1;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
 }
 DRIVER_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode handle,
                                                          const CUDA_KERNEL_NODE_PARAMS* parameters) {

@@ -20,6 +20,8 @@ namespace {
 
 struct Exec {
     std::shared_ptr<Graph> graph;
+    std::shared_ptr<bool> last_over;            // of its last launch, with the lock; null: there was none
+    uint64_t last_stream = 0;                   // its id
     std::unordered_map<const Node*, Node*> of;  // the graph's node -> ours
 };
 
@@ -115,6 +117,25 @@ void flatten(const Graph& graph, std::vector<std::shared_ptr<Node>>& pieces) {
             pieces.push_back(copy_of(*node));
         }
     }
+}
+
+// Behind the launch before it, on whichever stream that was.
+void append_in_order(Exec& exec, Stream& stream, std::vector<std::shared_ptr<Node>>& pieces) {
+    if (exec.last_over && !*exec.last_over && exec.last_stream != stream.id) {
+        auto wait = std::make_shared<Node>();
+        wait->ready = [over = exec.last_over] { return *over; };
+        append(stream, std::move(wait));
+    }
+    for (auto& piece : pieces) append(stream, std::move(piece));
+    auto end = std::make_shared<Node>();
+    exec.last_over = std::make_shared<bool>(false);
+    exec.last_stream = stream.id;
+    end->work = [over = exec.last_over] {
+        Lock lock(world());
+        *over = true;
+        changed().notify_all();
+    };
+    append(stream, std::move(end));
 }
 
 // As the driver fills a list: null asks for the count.
@@ -378,9 +399,10 @@ DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
         node->child = clone(*exec->second->graph, &of);
         return add_captured(*stream, std::move(node));
     }
+    Exec& launched = *exec->second;
     std::vector<std::shared_ptr<Node>> pieces;
-    flatten(*exec->second->graph, pieces);
-    for (auto& piece : pieces) append(*stream, std::move(piece));
+    flatten(*launched.graph, pieces);
+    append_in_order(launched, *stream, pieces);
     // A launch under way holds the graph's user objects, too.
     UserReferences objects;
     gather(*exec->second->graph, objects);

@@ -116,6 +116,7 @@ void fill(DriverApi& api) {
     HAS(cuGraphExecUpdate_v2);
     HAS(cuGraphNodeSetEnabled);
     HAS(cuGraphExecDestroy);
+    HAS(cuGraphKernelNodeGetAttribute);
     HAS(cuGraphUpload);
     HAS(cuGraphLaunch);
     // green.cpp

@@ -37,7 +37,7 @@ private:
         "unmanaged: launched with attributes that a loop cannot give its blocks (cooperative, clusters, ...)",
         "unmanaged: warps leave early as a whole, and the width of its blocks is no multiple of 32",
         "unmanaged: its grid is none that the device takes",
-        "unmanaged: it runs as a part of a graph",
+        "in a graph: it runs there without its managed form",
         "unmanaged: its blocks leave no room for the managed form's",
         "as it is: it has a managed form, but no more blocks than there are multiprocessors, and its "
         "tenant is not preemptible",

@@ -28,11 +28,14 @@ public:
     void add(uint64_t base, uint64_t bytes, const void* owner);
     void forget(const void* owner);
 
+    // In the device range: what is not may be in a further range, or elsewhere than on the device.
+    bool in_device_range(uint64_t address, uint64_t bytes) const {
+        const uint64_t skipped = address - base_;
+        return skipped < bytes_ && bytes <= bytes_ - skipped;
+    }
     // Whether the session may access the bytes. An empty range is allowed at any address.
     bool may_touch(uint64_t address, uint64_t bytes) const {
-        const uint64_t skipped = address - base_;
-        if (skipped < bytes_ && bytes <= bytes_ - skipped) return true;
-        return bytes == 0 || elsewhere(address, bytes);
+        return in_device_range(address, bytes) || bytes == 0 || elsewhere(address, bytes);
     }
 
 private:

@@ -88,6 +88,9 @@ public:
     BlockAllocator::Block find(CUdeviceptr address) const;
     // Whether the tenant may pass the range in calls.
     bool may_touch(CUdeviceptr address, uint64_t bytes) const { return own_.may_touch(address, bytes); }
+    bool in_device_range(CUdeviceptr address, uint64_t bytes) const {
+        return own_.in_device_range(address, bytes);
+    }
     TenantAddresses& own() { return own_; }
 
     void clear();               // frees all memory and reservations, keeps the ranges

@@ -1,4 +1,5 @@
 // Graphs: launches, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/protocol/try.h"
@@ -35,6 +36,32 @@ CUresult launch_graph(Call& call, CUgraphExec exec, Stream& stream) {
     return CUDA_SUCCESS;
 }
 
+// In the journal, of a preemptible tenant's.
+void note_graph(Call& call, const Stream& stream, uint32_t treatment) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kLaunch;
+    entry.session = call.session.id();
+    entry.lane = call.lane.index();
+    entry.stream = stream.reference;
+    entry.name = call.session.journal_name_of_graphs();
+    entry.value = treatment;
+    entry.text = call.session.journal_name();
+    std::fill_n(entry.grid, 3, 1);
+    std::fill_n(entry.block, 3, 1);
+    call.session.device().write(call.session.journal(), entry, &call.session);
+}
+
+CUresult launch_with_doors(Call& call, Stream& stream, GraphCopies::DoorsPointer doors) {
+    dispatch::ManagedStream* managed = nullptr;
+    SMT_TRY(call.session.streams().manage(stream, &managed));
+    dispatch::Work work;
+    work.function = &doors->form();
+    work.entry.name = call.session.journal_name_of_graphs();
+    work.total = doors->blocks();
+    work.graph = std::move(doors);
+    return managed->launch(std::move(work));
+}
+
 }  // namespace
 
 CUresult handle_graph_launch(Call& call) {
@@ -50,11 +77,19 @@ CUresult handle_graph_launch(Call& call) {
         SMT_TRY(stream->guard());
         return call.driver.cuGraphLaunch(exec, stream->handle);
     }
+    const bool prints = call.session.code().graphs_print().load(std::memory_order_relaxed);
+    GraphCopies::Launch copy;
+    SMT_TRY(
+        call.session.graph_copies().launch(exec, stream, call.session.code(), call.session.memory(), &copy));
+    if (prints && !copy.treatment.empty())
+        copy.treatment = "unmanaged: a graph of a program of which one has a kernel that may print";
+    if (!copy.treatment.empty()) note_graph(call, *stream, call.session.journal().name(copy.treatment));
+    if (copy.doors && !prints) return launch_with_doors(call, *stream, std::move(copy.doors));
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
         request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     SMT_TRY(streams.enter(*stream, launch, &pass));
-    if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
+    if (prints) {
         pass.drop();  // the printing turn may depend on other tenants' work
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
             call.session.code().output_expected().store(true);
@@ -85,6 +120,10 @@ CUresult handle_graph_memcpy_node(Call& call) {
         case NodeOperation::kExecSet:
             status =
                 call.driver.cuGraphExecMemcpyNodeSetParams(place.exec, place.node, &shape, call.context());
+            if (status == CUDA_SUCCESS)
+                call.session.graph_copies().changed(place.exec, place.node, [&](CUgraphNode cloned) {
+                    return call.driver.cuGraphMemcpyNodeSetParams(cloned, &shape);
+                });
             break;
     }
     return answer_node(call, place, status);

@@ -44,6 +44,14 @@ CUresult apply(const DriverApi& driver, NodePlace& place, const CUDA_KERNEL_NODE
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+// The copy with doors is like the executable graph.
+void change_copy(Call& call, const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS& node) {
+    if (place.operation != NodeOperation::kExecSet) return;
+    call.session.graph_copies().changed(place.exec, place.node, [&](CUgraphNode cloned) {
+        return call.driver.cuGraphKernelNodeSetParams_v2(cloned, &node);
+    });
+}
+
 // Nodes of an executable graph have no attributes of their own.
 CUresult apply_attributes(const DriverApi& driver, const NodePlace& place, const protocol::Launch& launch,
                           const CUlaunchAttribute* attributes) {
@@ -101,7 +109,9 @@ CUresult handle_graph_kernel_node(Call& call) {
 
     ParameterList each(*kernel, parameters);
     if (kernel->prints) call.session.code().graphs_print().store(true);
-    CUresult status = apply(call.driver, place, describe(*kernel, launch, each.data()));
+    const CUDA_KERNEL_NODE_PARAMS node = describe(*kernel, launch, each.data());
+    CUresult status = apply(call.driver, place, node);
+    if (status == CUDA_SUCCESS) change_copy(call, place, node);
     if (status == CUDA_SUCCESS) status = apply_attributes(call.driver, place, launch, attributes);
     if (status == CUDA_SUCCESS && place.operation == NodeOperation::kAdd)
         note_into_graph(call, *kernel, launch);

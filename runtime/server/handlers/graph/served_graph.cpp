@@ -1,5 +1,5 @@
 // Graph calls whose parameters need a check or a translation: attributes, user objects. Calls that change
-// what a graph waits for (graph_waits.h).
+// what a graph waits for (graph_waits.h), or what its copy with doors is like (graph_copies.h).
 #include <memory>
 #include <vector>
 
@@ -157,18 +157,30 @@ CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph,
                               CUgraphExecUpdateResultInfo* info) {
     if (!call.driver.cuGraphExecUpdate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphExecUpdate_v2(exec, graph, info);
-    if (status == CUDA_SUCCESS) call.session.graph_waits().made(exec, graph);
+    if (status == CUDA_SUCCESS) {
+        call.session.graph_waits().made(exec, graph);
+        call.session.graph_copies().updated(exec, graph);
+    }
     if (!info) return status;
     name_node(call, graph, info->errorNode);
     name_node(call, graph, info->errorFromNode);
     return status;
 }
 
+namespace {
+
+void note_instance(Call& call, CUgraphExec exec, CUgraph graph, unsigned long long flags) {
+    call.session.graph_waits().made(exec, graph);
+    call.session.graph_copies().made(exec, graph, flags);
+}
+
+}  // namespace
+
 CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
                                char* log, size_t log_bytes) {
     if (!call.driver.cuGraphInstantiate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
-    if (status == CUDA_SUCCESS && exec) call.session.graph_waits().made(*exec, graph);
+    if (status == CUDA_SUCCESS && exec) note_instance(call, *exec, graph, 0);
     if (error_node) name_node(call, graph, *error_node);
     return status;
 }
@@ -176,20 +188,43 @@ CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUg
 CUresult cuGraphInstantiateWithFlags(Call& call, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     if (!call.driver.cuGraphInstantiateWithFlags) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphInstantiateWithFlags(exec, graph, flags);
-    if (status == CUDA_SUCCESS && exec) call.session.graph_waits().made(*exec, graph);
+    if (status == CUDA_SUCCESS && exec) note_instance(call, *exec, graph, flags);
     return status;
 }
 
 CUresult cuGraphExecDestroy(Call& call, CUgraphExec exec) {
     if (!call.driver.cuGraphExecDestroy) return CUDA_ERROR_NOT_SUPPORTED;
     call.session.graph_waits().gone(exec);
+    call.session.graph_copies().gone(exec);
     return call.driver.cuGraphExecDestroy(exec);
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec exec, CUgraphNode node, CUgraph child) {
     if (!call.driver.cuGraphExecChildGraphNodeSetParams) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphExecChildGraphNodeSetParams(exec, node, child);
-    if (status == CUDA_SUCCESS) call.session.graph_waits().changed(exec, node, child);
+    if (status != CUDA_SUCCESS) return status;
+    call.session.graph_waits().changed(exec, node, child);
+    call.session.graph_copies().changed_otherwise(
+        exec, "a graph of which the program exchanged a child graph after it was instantiated");
+    return status;
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(Call& call, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
+    if (!call.driver.cuGraphExecMemsetNodeSetParams) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphExecMemsetNodeSetParams(exec, node, fill, context);
+    if (status == CUDA_SUCCESS)
+        call.session.graph_copies().changed(exec, node, [&](CUgraphNode cloned) {
+            return call.driver.cuGraphMemsetNodeSetParams(cloned, fill);
+        });
+    return status;
+}
+
+CUresult cuGraphNodeSetEnabled(Call& call, CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
+    if (!call.driver.cuGraphNodeSetEnabled) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphNodeSetEnabled(exec, node, enabled);
+    if (status == CUDA_SUCCESS)
+        call.session.graph_copies().changed_otherwise(exec, "a graph of which the program switched a node");
     return status;
 }
 

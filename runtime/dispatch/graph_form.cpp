@@ -1,0 +1,39 @@
+#include "runtime/dispatch/graph_form.h"
+
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::dispatch {
+
+CUresult GraphForm::prepare(const Work& work, bool idle, bool* anew) {
+    idle_ = idle;
+    return work.graph->prepare(parts_.stream, parts_.dispatcher.supplies().control(), anew);
+}
+
+// What is left of it. Nothing is learnt of graphs.
+CUresult GraphForm::launch(Work& work) {
+    work.covered = static_cast<uint32_t>(work.left());
+    work.chunk = 1;
+    work.tickets = 0;
+    work.ctas = work.fits;
+    parts_.learner.begin(work).function = nullptr;
+    graph_ = work.graph;
+    return graph_->launch(parts_.stream, work.done != 0, !idle_, &work.run);
+}
+
+CUresult GraphForm::stop() { return graph_->stop(parts_.dispatcher.supplies().control()); }
+
+// The words are read when the graph has ended.
+CUresult GraphForm::report(const Work&, const Work&) { return CUDA_SUCCESS; }
+
+CUresult GraphForm::collect(const Work& first) {
+    first_ = first.run;
+    return graph_->settle(parts_.dispatcher.device().errands(), first.run, done_.data());
+}
+
+void GraphForm::settle(Work& work) {
+    work.done = done_[work.run - first_];
+    work.covered = 0;
+}
+
+}  // namespace smt::runtime::dispatch

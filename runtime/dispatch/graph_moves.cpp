@@ -1,0 +1,182 @@
+#include "runtime/dispatch/graph_moves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "rewriter/device/door_text.h"
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+constexpr const char* kMovesHeader = R"(.version 7.8
+.target sm_70
+.address_size 64
+)";
+
+// A thread takes elements i, i + 256 and so on of its block's. An element's row is looked for only where
+// there are several.
+constexpr const char* kMoveBegin = R"(
+.visible .entry smt_{0}_{1}(.param .u64 to, .param .u64 to_pitch, .param .u64 from, .param .u64 from_pitch,
+    .param .u64 width, .param .u64 count, .param .u32 value, .param .align 16 .b8 door[{2}])
+{{
+  .reg .pred %p<3>;
+  .reg .b32 %r<3>, %v<4>;
+  .reg .b64 %i, %row, %column, %at, %source, %to, %to_pitch, %from, %from_pitch, %width, %count;
+)";
+constexpr const char* kMoveBody = R"(
+  ld.param.u64 %to, [to];
+  ld.param.u64 %to_pitch, [to_pitch];
+  ld.param.u64 %from, [from];
+  ld.param.u64 %from_pitch, [from_pitch];
+  ld.param.u64 %width, [width];
+  ld.param.u64 %count, [count];
+  ld.param.u32 %v0, [value];
+  mov.u32 %v1, %v0;
+  mov.u32 %v2, %v0;
+  mov.u32 %v3, %v0;
+  mov.u32 %r0, %ctaid.x;
+  mul.wide.u32 %i, %r0, {1};
+  mov.u32 %r1, %tid.x;
+  cvt.u64.u32 %at, %r1;
+  add.u64 %i, %i, %at;
+  mov.u32 %r2, 0;
+AGAIN:
+  setp.ge.u64 %p0, %i, %count;
+  @%p0 bra OVER;
+  mov.u64 %row, 0;
+  setp.lt.u64 %p1, %i, %width;
+  @%p1 bra MOVE;
+  div.u64 %row, %i, %width;
+MOVE:
+  mul.lo.u64 %at, %row, %width;
+  sub.u64 %column, %i, %at;
+  mul.lo.u64 %at, %row, %to_pitch;
+  mad.lo.u64 %at, %column, {0}, %at;
+  add.u64 %at, %at, %to;
+  mul.lo.u64 %source, %row, %from_pitch;
+  mad.lo.u64 %source, %column, {0}, %source;
+  add.u64 %source, %source, %from;
+  {2}
+  add.u64 %i, %i, {3};
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p2, %r2, {4};
+  @%p2 bra AGAIN;
+OVER:
+  ret;
+}}
+}}
+)";
+
+std::string access_of(uint32_t bytes, bool copies) {
+    const bool wide = bytes == 16;
+    const std::string type = wide ? "v4.u32" : fmt::format("u{}", 8 * bytes),
+                      values = wide ? "{%v0, %v1, %v2, %v3}" : "%v0";
+    const std::string load = copies ? fmt::format("ld.global.{} {}, [%source];\n  ", type, values) : "";
+    return load + fmt::format("st.global.{} [%at], {};", type, values);
+}
+
+std::string move_kernel(const char* name, uint32_t bytes, bool copies) {
+    return fmt::format(kMoveBegin, name, bytes, sizeof(smt::DoorLaunch)) +
+           smt::door_text("door", false, false) +
+           fmt::format(kMoveBody, bytes, MoveLaunch::kThreads * MoveLaunch::kEach, access_of(bytes, copies),
+                       MoveLaunch::kThreads, MoveLaunch::kEach);
+}
+
+// The value of four bytes of a fill by smaller elements.
+uint32_t repeated(uint32_t value, uint32_t bytes) {
+    if (bytes == 1) return (value & 0xff) * 0x01010101u;
+    return bytes == 2 ? (value & 0xffff) * 0x00010001u : value;
+}
+
+}  // namespace
+
+std::span<void*> MoveLaunch::parameters() {
+    each_ = {&to, &to_pitch, &from, &from_pitch, &width, &count, &value, &door_};
+    return each_;
+}
+
+bool GraphMoves::loaded() const {
+    const std::lock_guard lock(mutex_);
+    return loaded_;
+}
+
+CUresult GraphMoves::load() {
+    const std::lock_guard lock(mutex_);
+    if (loaded_) return CUDA_SUCCESS;
+    std::string text = kMovesHeader;
+    for (const uint32_t bytes : kSizes)
+        text += move_kernel("fill", bytes, false) + move_kernel("copy", bytes, true);
+    CUmodule module = nullptr;
+    SMT_TRY(driver_.cuModuleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr));
+    for (size_t i = 0; i < std::size(kSizes); ++i) {
+        const std::string fill = fmt::format("smt_fill_{}", kSizes[i]),
+                          copy = fmt::format("smt_copy_{}", kSizes[i]);
+        SMT_TRY(driver_.cuModuleGetFunction(&fills_[i], module, fill.c_str()));
+        SMT_TRY(driver_.cuModuleGetFunction(&copies_[i], module, copy.c_str()));
+    }
+    loaded_ = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult GraphMoves::give_function(uint32_t bytes, MoveLaunch* launch) const {
+    constexpr uint64_t kBlock = uint64_t{MoveLaunch::kThreads} * MoveLaunch::kEach;
+    const uint64_t blocks = (launch->count + kBlock - 1) / kBlock;
+    if (blocks == 0 || blocks > smt::kMostDoorUnits) return CUDA_ERROR_NOT_SUPPORTED;
+    launch->blocks = static_cast<uint32_t>(blocks);
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < std::size(kSizes); ++i)
+        if (kSizes[i] == bytes) launch->function = (launch->copies ? copies_ : fills_)[i];
+    return CUDA_SUCCESS;
+}
+
+// What lies in one piece is filled by the widest elements that fit.
+CUresult GraphMoves::plan(const CUDA_MEMSET_NODE_PARAMS& node, MoveLaunch* launch) const {
+    const uint32_t bytes = node.elementSize;
+    const uint64_t all = uint64_t{node.width} * node.height, row = uint64_t{node.width} * bytes;
+    if (bytes != 1 && bytes != 2 && bytes != 4) return CUDA_ERROR_NOT_SUPPORTED;
+    if (node.width != 0 && all / node.width != node.height) return CUDA_ERROR_NOT_SUPPORTED;
+    uint32_t size = bytes;
+    launch->to = node.dst;
+    launch->to_pitch = node.pitch;
+    launch->width = node.width;
+    launch->count = all;
+    launch->value = node.value;
+    if (node.height == 1 || node.pitch == row) {
+        for (const uint32_t wider : kSizes)
+            if (wider >= bytes && node.dst % wider == 0 && all * bytes % wider == 0) size = wider;
+        launch->width = launch->count = all * bytes / size;
+        launch->value = repeated(node.value, bytes);
+    }
+    return give_function(size, launch);
+}
+
+CUresult GraphMoves::plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, MoveLaunch* launch) const {
+    const auto device = [&](CUmemorytype type, CUdeviceptr address) {
+        return type == CU_MEMORYTYPE_DEVICE || (type == CU_MEMORYTYPE_UNIFIED && on_device(address));
+    };
+    const bool flat =
+        node.Depth == 1 && node.srcZ == 0 && node.dstZ == 0 && node.srcLOD == 0 && node.dstLOD == 0;
+    if (!flat || !device(node.srcMemoryType, node.srcDevice) || !device(node.dstMemoryType, node.dstDevice))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const uint64_t row = node.WidthInBytes, all = row * node.Height;
+    if (row != 0 && all / row != node.Height) return CUDA_ERROR_NOT_SUPPORTED;
+    launch->copies = true;
+    launch->from = node.srcDevice + node.srcXInBytes + node.srcY * node.srcPitch;
+    launch->to = node.dstDevice + node.dstXInBytes + node.dstY * node.dstPitch;
+    launch->from_pitch = node.srcPitch;
+    launch->to_pitch = node.dstPitch;
+    const bool whole = node.Height == 1 || (node.srcPitch == row && node.dstPitch == row);
+    const uint64_t pitches = node.Height == 1 ? 0 : launch->from_pitch | launch->to_pitch;
+    uint32_t size = 1;
+    for (const uint32_t wider : kSizes)
+        if ((launch->from | launch->to | row | pitches) % wider == 0) size = wider;
+    launch->count = all / size;
+    launch->width = whole ? launch->count : row / size;
+    return give_function(size, launch);
+}
+
+}  // namespace smt::runtime::dispatch

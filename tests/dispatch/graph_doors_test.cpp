@@ -1,0 +1,405 @@
+// Graphs with doors on a GPU of the test's own (door_gpu.h), whose branches run beside each other: stopped
+// anywhere, what is left goes on, each unit once and behind all that it depends on.
+#include "runtime/dispatch/graph_doors.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+#include "runtime/device/device.h"
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+#include "tests/dispatch/door_gpu.h"
+#include "tests/unit/temporary_folder.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using tests::DoorGpu;
+
+struct FakeGraph;
+
+struct FakeNode {
+    FakeGraph* graph = nullptr;
+    uint32_t name = 0, units = 0;
+    std::vector<uint32_t> behind;  // names of nodes
+    smt::DoorLaunch door{};        // of the graph
+    smt::DoorLaunch in_exec{};
+    void* pointers[2] = {};
+};
+
+// Nodes are given by their names. One instance of it.
+struct FakeGraph {
+    std::vector<std::unique_ptr<FakeNode>> nodes;
+    int alive = 1, instances = 0, changes = 0;
+
+    CUgraphNode add(uint32_t units, std::vector<uint32_t> behind) {
+        auto node = std::make_unique<FakeNode>();
+        node->graph = this;
+        node->name = static_cast<uint32_t>(nodes.size());
+        node->units = units;
+        node->behind = std::move(behind);
+        nodes.push_back(std::move(node));
+        return reinterpret_cast<CUgraphNode>(nodes.back().get());
+    }
+};
+
+CUresult set(FakeNode& node, smt::DoorLaunch* door, const CUDA_KERNEL_NODE_PARAMS& parameters) {
+    CHECK(*static_cast<uint32_t*>(parameters.kernelParams[0]) == node.name);
+    *door = *static_cast<const smt::DoorLaunch*>(parameters.kernelParams[1]);
+    return CUDA_SUCCESS;
+}
+
+// A launch under way: units of all nodes that have begun, in any order that the edges and the index allow.
+struct Running {
+    std::vector<FakeNode> nodes;
+    std::vector<uint32_t> next;
+    std::mt19937_64 random;
+
+    bool over(uint32_t name) const { return next[name] == nodes[name].units; }
+    bool step(uint64_t& units) {
+        for (;;) {
+            std::vector<uint32_t> ready;
+            for (const FakeNode& node : nodes) {
+                const bool begins = std::all_of(node.behind.begin(), node.behind.end(),
+                                                [&](uint32_t name) { return over(name); });
+                if (begins && !over(node.name)) ready.push_back(node.name);
+            }
+            if (ready.empty()) return true;
+            if (units == 0) return false;
+            const FakeNode& node = nodes[ready[random() % ready.size()]];
+            const uint32_t unit = next[node.name]++;
+            if (unit < node.in_exec.from || unit >= node.in_exec.to) continue;
+            if (!DoorGpu::admits(node.in_exec, unit)) continue;
+            DoorGpu::the().ran.emplace_back(node.name, unit);
+            --units;
+        }
+    }
+};
+
+DriverApi driver_with_graphs() {
+    DriverApi driver = DoorGpu::driver();
+    driver.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
+        auto& node = *reinterpret_cast<FakeNode*>(handle);
+        node.pointers[0] = &node.name;
+        node.pointers[1] = &node.door;
+        parameters->func = reinterpret_cast<CUfunction>(1);
+        parameters->kernelParams = node.pointers;
+        return CUDA_SUCCESS;
+    };
+    driver.cuGraphKernelNodeSetParams_v2 = [](CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+        auto& node = *reinterpret_cast<FakeNode*>(handle);
+        return set(node, &node.door, *parameters);
+    };
+    driver.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec exec, CUgraphNode handle,
+                                                  const CUDA_KERNEL_NODE_PARAMS* parameters) {
+        auto& node = *reinterpret_cast<FakeNode*>(handle);
+        CHECK(reinterpret_cast<FakeGraph*>(exec) == node.graph);
+        ++node.graph->changes;
+        return set(node, &node.in_exec, *parameters);
+    };
+    driver.cuGraphInstantiateWithFlags = [](CUgraphExec* exec, CUgraph handle, unsigned long long) {
+        auto& graph = *reinterpret_cast<FakeGraph*>(handle);
+        for (auto& node : graph.nodes) node->in_exec = node->door;
+        ++graph.instances;
+        *exec = reinterpret_cast<CUgraphExec>(handle);
+        return CUDA_SUCCESS;
+    };
+    driver.cuGraphLaunch = [](CUgraphExec exec, CUstream stream) {
+        CHECK(stream == DoorGpu::kProgram);
+        auto running = std::make_shared<Running>();
+        for (const auto& node : reinterpret_cast<FakeGraph*>(exec)->nodes) running->nodes.push_back(*node);
+        running->next.resize(running->nodes.size());
+        running->random.seed(DoorGpu::the().launches);
+        DoorGpu::the().push([running](uint64_t& units) { return running->step(units); });
+        return CUDA_SUCCESS;
+    };
+    driver.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+        DoorGpu::the().push(
+            [=](uint64_t&) {
+                std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+                return true;
+            },
+            0);
+        return CUDA_SUCCESS;
+    };
+    driver.cuGraphExecDestroy = [](CUgraphExec exec) {
+        --reinterpret_cast<FakeGraph*>(exec)->instances;
+        return CUDA_SUCCESS;
+    };
+    driver.cuGraphDestroy = [](CUgraph graph) {
+        --reinterpret_cast<FakeGraph*>(graph)->alive;
+        return CUDA_SUCCESS;
+    };
+    return driver;
+}
+
+class GraphDevice final : public device::Device {
+public:
+    GraphDevice() {
+        driver_ = driver_with_graphs();
+        properties_.multiprocessors = DoorGpu::kSms;
+    }
+    CUresult enter_thread(device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
+};
+
+// The test decides.
+class NoGraphPolicy final : public schedule::Policy {
+public:
+    std::string_view name() const override { return "none"; }
+    Stops stops() const override { return Stops::kAny; }
+    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
+};
+
+struct GraphStream {
+    DoorGpu gpu;
+    tests::TemporaryFolder folder;
+    journal::Writer journal{folder.file("journal")};
+    GraphDevice device;
+    Dispatcher dispatcher{device, journal, std::make_unique<NoGraphPolicy>(), {}};
+    std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
+    ManagedFunction with_door;
+    std::unique_ptr<ManagedStream> stream;
+
+    GraphStream() {
+        with_door.function = reinterpret_cast<CUfunction>(1);
+        with_door.form = Form::kDoor;
+        with_door.launch_offset = DoorGpu::kOwnBytes;
+        tenant->preemptible = true;
+        stream = std::make_unique<ManagedStream>(dispatcher, tenant, DoorGpu::kProgram);
+        REQUIRE(stream->open() == CUDA_SUCCESS);
+    }
+    ~GraphStream() {
+        stream->abandon();
+        gpu.run();
+        stream->poll();
+    }
+
+    std::shared_ptr<GraphDoors> doors_of(FakeGraph& graph) {
+        auto doors = std::make_shared<GraphDoors>(dispatcher.supplies().graph_words(),
+                                                  reinterpret_cast<CUgraph>(&graph));
+        REQUIRE(doors->open(graph.nodes.size()) == CUDA_SUCCESS);
+        for (auto& node : graph.nodes)
+            REQUIRE(doors->add({reinterpret_cast<CUgraphNode>(node.get()), 2, node->units, 1, 2}) ==
+                    CUDA_SUCCESS);
+        REQUIRE(doors->instantiate(0) == CUDA_SUCCESS);
+        return doors;
+    }
+    CUresult launch(const std::shared_ptr<GraphDoors>& doors) {
+        Work work;
+        work.function = &doors->form();
+        work.total = doors->blocks();
+        work.graph = doors;
+        return stream->launch(std::move(work));
+    }
+    CUresult launch_kernel(uint32_t name, uint32_t blocks) {
+        Work work;
+        work.function = &with_door;
+        work.grid[0] = blocks;
+        work.total = blocks;
+        work.parameters.resize(DoorGpu::kOwnBytes);
+        std::memcpy(work.parameters.data(), &name, sizeof name);
+        return stream->launch(std::move(work));
+    }
+    schedule::Kernel first() {
+        schedule::Kernel kernel;
+        if (!stream->describe(&kernel)) kernel.launch = 0;
+        return kernel;
+    }
+    schedule::Kernel come_to_end() {
+        stream->mark_what_is_there();
+        gpu.run();
+        stream->poll();
+        return first();
+    }
+    // Stops what is launched again and again, and resumes it, until it is over. Returns how often it was half
+    // way.
+    int stop_until_over(std::mt19937_64& random, uint32_t most_units) {
+        int half = 0;
+        stream->pass_through();
+        for (;;) {
+            gpu.run(random() % most_units);
+            while (!stream->stop()) gpu.run(random() % 4);
+            const schedule::Kernel kernel = come_to_end();
+            if (kernel.launch == 0) return half;
+            half += kernel.blocks_done != 0;
+            if (random() % 3 == 0)
+                stream->run({}, 0);
+            else
+                stream->pass_through();
+        }
+    }
+};
+
+// A chain of branches: three beside each other, joined, twice.
+FakeGraph branched(uint32_t units) {
+    FakeGraph graph;
+    graph.add(units, {});
+    for (uint32_t i = 0; i < 3; ++i) graph.add(units + i, {0});
+    graph.add(1, {1, 2, 3});
+    graph.add(units, {4});
+    graph.add(2 * units, {4});
+    graph.add(units, {5, 6});
+    return graph;
+}
+
+// The units that ran from `first` on are one launch of the graph: each once, behind what they depend on.
+void check_launch(const FakeGraph& graph, const std::vector<DoorGpu::Unit>& ran, size_t first) {
+    std::vector<uint32_t> count(graph.nodes.size());
+    std::set<DoorGpu::Unit> seen;
+    size_t all = 0;
+    for (const auto& node : graph.nodes) all += node->units;
+    REQUIRE(ran.size() >= first + all);
+    for (size_t i = first; i < first + all; ++i) {
+        const auto& [name, unit] = ran[i];
+        REQUIRE(seen.insert(ran[i]).second);
+        for (uint32_t before : graph.nodes[name]->behind)
+            REQUIRE(count[before] == graph.nodes[before]->units);
+        ++count[name];
+    }
+}
+
+}  // namespace
+
+TEST_CASE("graph doors: a graph stopped anywhere runs each unit once, behind what it depends on",
+          "[dispatch]") {
+    std::mt19937_64 random(7);
+    int half = 0;
+    for (const uint32_t units : {1u, 7u, 60u, 200u}) {
+        GraphStream it;
+        FakeGraph graph = branched(units);
+        auto doors = it.doors_of(graph);
+        const size_t each = doors->blocks();
+        for (int launches = 1; launches <= 5; ++launches) {
+            REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+            half += it.stop_until_over(random, 2 + units);
+            REQUIRE(it.gpu.ran.size() == launches * each);
+            check_launch(graph, it.gpu.ran, it.gpu.ran.size() - each);
+        }
+    }
+    INFO(half << " stops half way");
+    CHECK(half > 50);
+}
+
+TEST_CASE("graph doors: a few launches of one graph are under way at a time", "[dispatch]") {
+    std::mt19937_64 random(5);
+    for (const uint32_t units : {1u, 20u, 90u}) {
+        GraphStream it;
+        FakeGraph graph = branched(units);
+        auto doors = it.doors_of(graph);
+        const size_t each = doors->blocks(), launches = 3 * GraphDoors::kMostLaunches;
+        it.stream->pass_through();
+        REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        it.stream->pass_through();
+        for (size_t i = 1; i < launches; ++i) REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        CHECK(it.gpu.launches == GraphDoors::kMostLaunches);
+        const int half = it.stop_until_over(random, static_cast<uint32_t>(2 * each));
+        INFO(half << " stops half way");
+        CHECK((units == 1 || half > 4));
+        REQUIRE(it.gpu.ran.size() == launches * each);
+        for (size_t i = 0; i < launches; ++i) check_launch(graph, it.gpu.ran, i * each);
+    }
+}
+
+TEST_CASE("graph doors: launches behind each other, of one graph, of two and of kernels", "[dispatch]") {
+    std::mt19937_64 random(3);
+    GraphStream it;
+    FakeGraph one = branched(20), two = branched(9);
+    auto doors_of_one = it.doors_of(one), doors_of_two = it.doors_of(two);
+    constexpr uint32_t kKernel = 1000, kBlocks = 50;
+    for (int round = 0; round < 4; ++round) {
+        it.gpu.ran.clear();
+        REQUIRE(it.launch(doors_of_one) == CUDA_SUCCESS);
+        REQUIRE(it.launch(doors_of_one) == CUDA_SUCCESS);
+        REQUIRE(it.launch_kernel(kKernel, kBlocks) == CUDA_SUCCESS);
+        REQUIRE(it.launch(doors_of_two) == CUDA_SUCCESS);
+        CHECK(it.stop_until_over(random, 60) > 0);
+        const size_t of_one = doors_of_one->blocks(), of_two = doors_of_two->blocks();
+        REQUIRE(it.gpu.ran.size() == 2 * of_one + kBlocks + of_two);
+        check_launch(one, it.gpu.ran, 0);
+        check_launch(one, it.gpu.ran, of_one);
+        for (uint32_t unit = 0; unit < kBlocks; ++unit)
+            REQUIRE(it.gpu.ran[2 * of_one + unit] == DoorGpu::Unit(kKernel, unit));
+        check_launch(two, it.gpu.ran, 2 * of_one + kBlocks);
+    }
+}
+
+TEST_CASE("graph doors: without stops only the frontiers are cleared", "[dispatch]") {
+    GraphStream it;
+    FakeGraph graph = branched(30);
+    auto doors = it.doors_of(graph);
+    it.stream->pass_through();
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        it.stream->pass_through();
+        it.come_to_end();
+    }
+    CHECK(graph.changes == 0);
+    CHECK(it.gpu.launches == 3);
+    CHECK(it.gpu.ran.size() == 3 * doors->blocks());
+}
+
+TEST_CASE("graph doors: a stop that comes when the graph is over does no harm", "[dispatch]") {
+    GraphStream it;
+    FakeGraph graph = branched(30);
+    auto doors = it.doors_of(graph);
+    const size_t each = doors->blocks();
+    for (size_t launches = 1; launches <= 3; ++launches) {
+        REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        it.stream->pass_through();
+        it.gpu.run();  // the marker behind it is not there yet
+        REQUIRE(it.stream->stop());
+        CHECK(it.come_to_end().launch == 0);
+        REQUIRE(it.gpu.ran.size() == launches * each);
+        check_launch(graph, it.gpu.ran, it.gpu.ran.size() - each);
+    }
+}
+
+TEST_CASE("graph doors: without its client what is in flight is stopped, and the copy goes", "[dispatch]") {
+    FakeGraph graph = branched(30);
+    {
+        GraphStream it;
+        auto doors = it.doors_of(graph);
+        REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+        it.stream->pass_through();
+        it.gpu.run(10);
+        it.stream->abandon();
+        CHECK(it.come_to_end().launch == 0);
+        CHECK(it.gpu.ran.size() < 100);
+        CHECK(it.gpu.launches == 2);
+    }
+    CHECK(graph.alive == 0);
+    CHECK(graph.instances == 0);
+}
+
+TEST_CASE("graph doors: words of graphs are given again, and never twice at a time", "[dispatch]") {
+    DoorGpu gpu;
+    const DriverApi driver = DoorGpu::driver();
+    DoorMemory memory(driver);
+    GraphWords words(memory);
+    std::mt19937_64 random(1);
+    std::vector<std::pair<CUdeviceptr, uint32_t>> taken;
+    for (int i = 0; i < 4000; ++i) {
+        if (taken.empty() || random() % 5 > 1) {
+            const auto lines = static_cast<uint32_t>(1 + random() % 20);
+            CUdeviceptr at = 0;
+            REQUIRE(words.take(lines, &at) == CUDA_SUCCESS);
+            for (const auto& [other, others] : taken)
+                REQUIRE((at + uint64_t{lines} * GraphWords::kLineBytes <= other ||
+                         other + uint64_t{others} * GraphWords::kLineBytes <= at));
+            std::memset(reinterpret_cast<void*>(at), 1, lines * GraphWords::kLineBytes);
+            taken.emplace_back(at, lines);
+        } else {
+            std::swap(taken[random() % taken.size()], taken.back());
+            words.give(taken.back().second, taken.back().first);
+            taken.pop_back();
+        }
+    }
+    CUdeviceptr at = 0;
+    CHECK(words.take(GraphWords::kMostLines, &at) == CUDA_SUCCESS);
+    CHECK(words.take(GraphWords::kMostLines + 1, &at) == CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace smt::runtime::dispatch
