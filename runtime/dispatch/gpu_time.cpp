@@ -60,13 +60,15 @@ void GpuTime::over(TimeAlone& kernel, uint64_t blocks, bool whole) {
 }
 
 // Each launch with what it takes alone; those of which that is not known share an equal part of the time.
-double GpuTime::worth_beside_others(double shared) const {
-    double worth = 0;
+void GpuTime::receive_beside_others(double shared) {
+    double known = 0, guessed = 0;
     for (const Item& each : over_) {
-        const double known = each.kernel->of(each.blocks);
-        worth += known > 0 ? known : shared / static_cast<double>(over_.size());
+        const double expected = each.kernel->of(each.blocks);
+        known += expected;
+        if (expected <= 0) guessed += shared / static_cast<double>(over_.size());
     }
-    return worth;
+    tenant_.ns.fetch_add(static_cast<int64_t>(known + guessed), std::memory_order_relaxed);
+    tenant_.guessed_ns.fetch_add(static_cast<int64_t>(guessed), std::memory_order_relaxed);
 }
 
 // Launches that were seen to be over at the same time divide what they took as they were expected to.
@@ -89,16 +91,16 @@ void GpuTime::learn(double took) {
     for (size_t i = 0; i < over_.size(); ++i) over_[i].kernel->learn(over_[i].blocks, times[i]);
 }
 
-void GpuTime::settle(bool at_work, TimePoint now) {
+void GpuTime::settle(bool at_work, TimePoint now, bool learns) {
     if (!needs_settling(at_work)) return;
     if (at_work && !at_work_) company_.begins(tenant_.part, now);
     const Company::Sums sums = company_.sums(tenant_.part, now);
     if (at_work_ && !over_.empty()) {
         const bool alone = sums.together <= begun_;
         const double own = sums.own - since_.own, shared = sums.shared - since_.shared;
-        const double worth = alone ? own : worth_beside_others(shared);
-        if (alone) learn(own);
-        tenant_.ns.fetch_add(static_cast<int64_t>(worth), std::memory_order_relaxed);
+        if (!alone) receive_beside_others(shared);
+        if (alone) tenant_.ns.fetch_add(static_cast<int64_t>(own), std::memory_order_relaxed);
+        if (alone && learns) learn(own);
     }
     over_.clear();
     since_ = sums;

@@ -73,7 +73,8 @@ private:
 // A tenant's. Any thread.
 struct Received {
     Company::Part part;
-    std::atomic<int64_t> ns{0};  // for what is complete, of all its streams
+    std::atomic<int64_t> ns{0};          // for what is complete, of all its streams
+    std::atomic<int64_t> guessed_ns{0};  // of that, by equal parts of the time
 };
 
 // Of one stream. Guarded by the stream's lock.
@@ -82,15 +83,16 @@ public:
     using TimePoint = schedule::TimePoint;
 
     GpuTime(Company& company, Received& tenant) : company_(company), tenant_(tenant) {}
-    ~GpuTime() { settle(false, begun_); }
+    ~GpuTime() { settle(false, begun_, false); }
     GpuTime(const GpuTime&) = delete;
     GpuTime& operator=(const GpuTime&) = delete;
 
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
     void over(TimeAlone& kernel, uint64_t blocks, bool whole);
     void over_unmanaged(uint64_t key) { over(unmanaged_[key], 1, true); }  // UnmanagedLaunch::key
-    // Accounts for that. `at_work`: the GPU has work of the stream.
-    void settle(bool at_work, TimePoint now);
+    // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
+    // all the time, so that it did not end long ago.
+    void settle(bool at_work, TimePoint now, bool learns = true);
     bool needs_settling(bool at_work) const { return !over_.empty() || at_work != at_work_; }
     // For what is under way: `next`, null: not known, of so many blocks.
     schedule::Duration receiving(const TimeAlone* next, uint64_t blocks, TimePoint now);
@@ -101,7 +103,7 @@ private:
         double blocks;
         bool whole;
     };
-    double worth_beside_others(double shared) const;
+    void receive_beside_others(double shared);
     void learn(double took);
 
     Company& company_;

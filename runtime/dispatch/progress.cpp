@@ -47,6 +47,7 @@ uint32_t ManagedStream::usual_ctas(const Work& work) const {
 void ManagedStream::note_received(schedule::Kernel* kernel) {
     const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
     kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
+    kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
     kernel->receiving = gpu_time_.receiving(next ? &next->function->alone : nullptr, next ? next->left() : 0,
                                             dispatcher_.now());
 }
@@ -83,7 +84,8 @@ void ManagedStream::note_gpu_time() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();
     const bool at_work = work && !at_wait();
-    if (gpu_time_.needs_settling(at_work)) gpu_time_.settle(at_work, dispatcher_.now());
+    if (gpu_time_.needs_settling(at_work))
+        gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
 }
 
 void ManagedStream::end_waits() {

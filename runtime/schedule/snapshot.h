@@ -50,6 +50,7 @@ struct Kernel {
     // GPU time that the session has received, in time that its work takes alone (dispatch/gpu_time.h): for
     // what is complete of all its streams, and for what is under way in this one.
     Duration received{};
+    Duration guessed{};  // of `received`: for kernels of which that time is not known
     Duration receiving{};
 };
 

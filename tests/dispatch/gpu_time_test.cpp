@@ -54,6 +54,8 @@ TEST_CASE("GPU time: beside others a launch counts with what it takes alone", "[
     t.second.over(t.other, 1, true);
     t.second.settle(false, kStart + 280us);
     CHECK(t.one.ns == ns(200us));
+    CHECK(t.one.guessed_ns == 0);
+    CHECK(t.two.guessed_ns == ns(90us));
     CHECK(t.two.ns == ns(90us));  // never seen alone: half of the time
     CHECK(t.kernel.of(10) == Approx(100'000));
     CHECK(t.other.of(1) == 0);

@@ -137,6 +137,27 @@ TEST_CASE("share: what a tenant cannot use is written off", "[policy]") {
     CHECK(at(9100us) == Said{{1, "run"}});
 }
 
+TEST_CASE("share: a tenant of which much is guessed is alone for a while", "[policy]") {
+    const auto policy = make_share();
+    const auto at = [&](Duration now, Duration guessed, bool stopped) {
+        Kernel known = received(1, 1, now / 2), other = received(2, 1, now / 2);
+        other.guessed = guessed;
+        return policy->decide({device(4), {stopped ? waiting(known) : known, other}}, kBegin + now);
+    };
+    CHECK(said(at(0ms, 0ms, false)).empty());
+    CHECK(said(at(9ms, 4ms, false)).empty());
+    const Decision begins = at(10ms, 5ms, false);
+    CHECK(said(begins) == Said{{1, "wait"}});
+    CHECK(*begins.again <= 5ms);
+    CHECK(said(at(14ms, 5ms, true)).empty());
+    CHECK(said(at(15ms, 5ms, true)) == Said{{1, "run"}});
+    CHECK(said(at(209ms, 100ms, false)).empty());
+    CHECK(said(at(210ms, 100ms, false)) == Said{{1, "wait"}});
+    CHECK(said(at(215ms, 100ms, true)) == Said{{1, "run"}});
+    CHECK(said(at(609ms, 300ms, false)).empty());  // twice as late
+    CHECK(said(at(610ms, 300ms, false)) == Said{{1, "wait"}});
+}
+
 TEST_CASE("share: unmanaged work is held back, too", "[policy]") {
     const auto policy = make_share();
     Kernel unmanaged = received(1, 1, 0ms);
@@ -150,6 +171,7 @@ TEST_CASE("share: unmanaged work is held back, too", "[policy]") {
 TEST_CASE("share: progress is as weights are, within 2 %, in virtual time", "[policy]") {
     for (const double block_us : {5.0, 20.0, 100.0}) {
         for (const double weight : {1.0, 2.0, 3.0}) {
+            INFO("blocks of " << block_us << " us, " << weight);
             VirtualGpu gpu(device(kSms));
             gpu.add(told(program(1, weight, 1, block_us)));
             gpu.add(told(program(2, 1, 0.7, block_us)));
@@ -161,4 +183,69 @@ TEST_CASE("share: progress is as weights are, within 2 %, in virtual time", "[po
             CHECK(sum(parts) > 0.95);
         }
     }
+}
+
+namespace {
+
+// A few CTAs, so that eight such programs fit side by side: they slow each other down, and none waits for a
+// place.
+Program small(uint64_t id, double weight, double gap_us = 0) {
+    Program made = program(id, weight);
+    made.kernel.blocks = kSms * 2;
+    made.kernel.cta = nth_of(kSm, 16);
+    made.work = {100'000, 0.25, 0, 0};
+    made.gap_ns = gap_us * 1000;
+    return told(made);
+}
+
+}  // namespace
+
+TEST_CASE("share: equals that overlap are never stopped, and gain what there is to gain", "[policy]") {
+    VirtualGpu gpu(device(kSms)), free(device(kSms));
+    for (uint64_t id = 1; id <= 4; ++id) gpu.add(small(id, 1)), free.add(small(id, 1));
+    const auto policy = make_share(), fifo = make_policy("fifo");
+    const std::vector<double> parts = progress(gpu, *policy, 200 * kMs);
+    CHECK(sum(parts) == Approx(sum(progress(free, *fifo, 200 * kMs))).epsilon(0.001));
+}
+
+TEST_CASE("share: eight tenants, none starves, and each has its part", "[policy]") {
+    VirtualGpu gpu(device(kSms));
+    for (uint64_t id = 1; id <= 8; ++id) gpu.add(small(id, 1 + static_cast<double>(id % 2)));
+    const auto policy = make_share();
+    progress(gpu, *policy, 100 * kMs);
+    for (int second = 0; second < 4; ++second) {
+        const std::vector<double> parts = progress(gpu, *policy, 500 * kMs);
+        for (size_t i = 0; i < parts.size(); ++i) {
+            INFO("tenant " << i + 1 << " of weight " << gpu.programs[i].kernel.weight << ": " << parts[i]);
+            CHECK(parts[i] / gpu.programs[i].kernel.weight == Approx(sum(parts) / 12).epsilon(0.05));
+        }
+    }
+}
+
+TEST_CASE("share: a tenant that waits for its host does not keep the GPU from the other", "[policy]") {
+    // Alone it has work a fifth of the time, so its weight does not matter.
+    VirtualGpu gpu(device(kSms)), free(device(kSms));
+    for (VirtualGpu* each : {&gpu, &free}) {
+        each->add(small(1, 3, 440));
+        each->add(small(2, 1));
+    }
+    const auto policy = make_share(), fifo = make_policy("fifo");
+    const std::vector<double> parts = progress(gpu, *policy, 1000 * kMs);
+    const std::vector<double> most = progress(free, *fifo, 1000 * kMs);
+    std::printf("share, a tenant that waits for its host: %.3f and %.3f, without a policy %.3f and %.3f\n",
+                parts[0], parts[1], most[0], most[1]);
+    CHECK(sum(parts) > 0.95 * sum(most));
+    CHECK(parts[0] > 0.95 * most[0]);
+}
+
+TEST_CASE("share: a tenant that comes late gets its part from then on, and no more", "[policy]") {
+    VirtualGpu gpu(device(kSms));
+    gpu.add(told(program(1, 1)));
+    Program late = told(program(2, 1));
+    late.arrives_ns = 500 * kMs;
+    gpu.add(late);
+    const auto policy = make_share();
+    CHECK(progress(gpu, *policy, 500 * kMs)[0] > 0.95);
+    const std::vector<double> parts = progress(gpu, *policy, 200 * kMs);
+    CHECK(parts[0] / parts[1] == Approx(1).epsilon(0.05));
 }

@@ -20,6 +20,14 @@
 //
 // Nor is a tenant behind that others do not slow down: it gets all that it can use.
 //
+// The time that a kernel takes alone is learnt while it is alone (Kernel::guessed). Of a tenant for which
+// much is guessed, the others wait for `trial` so that it is; the tenant pays for that as for all it
+// receives.
+//
+// The time that a kernel takes alone is learnt while it is alone. Of a tenant of which much is guessed
+// (Kernel::guessed) it is learnt in a trial, in which the others wait. The tenant has received that time,
+// too.
+//
 // A stop costs the tenant that is stopped; so the lead is at least 1 / max_overhead times that, and so is the
 // time from one stop to the next. Unmanaged work is held back between two kernels.
 //
@@ -38,6 +46,7 @@ namespace smt::runtime::schedule {
 
 namespace {
 
+constexpr int kMostDoubled = 6;
 constexpr auto kForgotten = std::chrono::seconds(1);  // a tenant without work for so long is new
 
 double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
@@ -59,6 +68,10 @@ struct Party {
     bool is_beside = false;
     double beside = 0, got = 0;
     bool slowed = true;  // by them, in the last window
+
+    // Since it was tried alone, and how often that was.
+    double all = 0, guessed = 0;  // ns received
+    int trials = 0;
 };
 
 class Share final : public Policy {
@@ -75,9 +88,12 @@ public:
         for (Party& party : parties_) {
             if (party.works) hold_or_release(party, now);
         }
+        try_alone(now, wanted);
         ask_again(now, wanted);
         for (const Kernel& kernel : snapshot.kernels) {
-            if (find(kernel.tenant)->held)
+            if (tried_alone_ && kernel.tenant != *tried_alone_)
+                wanted.wait(kernel, [&] { return fmt::format("{} is tried alone", *tried_alone_); });
+            else if (!tried_alone_ && find(kernel.tenant)->held)
                 wanted.wait(kernel,
                             [&] { return fmt::format("ahead of {}", behind_of(kernel.tenant, now)); });
             else
@@ -118,8 +134,10 @@ private:
             auto session = std::find_if(sessions_.begin(), sessions_.end(),
                                         [&](const Session& each) { return each.id == kernel.session; });
             if (session == sessions_.end())
-                session = sessions_.insert(session, {kernel.session, kernel.tenant, kernel.received});
+                session = sessions_.insert(session,
+                                           {kernel.session, kernel.tenant, kernel.received, kernel.guessed});
             if (!session->total) session->total = kernel.received;
+            session->guessed_total = kernel.guessed;
             *session->total += kernel.receiving;
         }
         for (Session& session : sessions_) {
@@ -128,14 +146,17 @@ private:
             const double got = count_ns(*session.total - session.counted);
             party.time += got / party.weight;
             if (party.is_beside) party.got += got;
+            party.all += got;
+            party.guessed += count_ns(session.guessed_total - session.guessed);
             session.counted = *session.total;
+            session.guessed = session.guessed_total;
             session.seen = now;
         }
     }
 
     // Time in which it had work and ran beside others, since the last call.
     void note_beside(TimePoint now) {
-        const auto ran = [](const Party& each) { return each.works && !each.held; };
+        const auto ran = [&](const Party& each) { return each.works && !each.held && !tried_alone_; };
         const auto count = std::count_if(parties_.begin(), parties_.end(), ran);
         for (Party& party : parties_) {
             if (party.beside >= count_ns(knobs_.window)) {
@@ -243,6 +264,25 @@ private:
         }
     }
 
+    // Each trial of a tenant makes the next one later: some have kernels that take longer than a trial.
+    void try_alone(TimePoint now, Wanted& wanted) {
+        if (tried_alone_) {
+            const Party* const party = find(*tried_alone_);
+            if (now >= trial_ends_ || !party || !contends(*party, now)) tried_alone_.reset();
+        }
+        const bool others =
+            std::count_if(parties_.begin(), parties_.end(), [](const Party& each) { return each.works; }) > 1;
+        for (Party& party : parties_) {
+            if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held) continue;
+            if (party.all < count_ns(knobs_.trial) || party.guessed < knobs_.guessed * party.all) continue;
+            tried_alone_ = party.tenant;
+            trial_ends_ = now + knobs_.trial;
+            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.trials++, kMostDoubled));
+            party.all = party.guessed = 0;
+        }
+        if (tried_alone_) wanted.ask_again(trial_ends_ - now);
+    }
+
     // When the next one may have to be held back, or may go on.
     void ask_again(TimePoint now, Wanted& wanted) const {
         const auto contenders = std::count_if(parties_.begin(), parties_.end(),
@@ -270,16 +310,19 @@ private:
     struct Session {
         uint32_t id;
         std::string tenant;
-        Duration counted;  // received, and part of its tenant's virtual time
+        Duration counted, guessed;  // received, and part of its tenant's virtual time
         std::optional<Duration> total = {};
+        Duration guessed_total{};
         TimePoint seen{};
     };
 
     const ShareKnobs knobs_;
     std::vector<Party> parties_;
     std::vector<Session> sessions_;
-    TimePoint seen_{};  // the last call
-    double clock_ = 0;  // the smallest virtual time of contenders so far
+    std::optional<std::string> tried_alone_;  // the tenant for which the others wait,
+    TimePoint trial_ends_{}, next_trial_{};   // until when, and when another may be
+    TimePoint seen_{};                        // the last call
+    double clock_ = 0;                        // the smallest virtual time of contenders so far
 };
 
 }  // namespace
