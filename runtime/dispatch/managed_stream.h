@@ -167,7 +167,8 @@ private:
     void note_over(const Over& over) {
         for (const Work& each : queue_.in_flight()) {
             if (!over(each)) break;
-            gpu_time_.over(each.function->alone, each.left(), true);
+            const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
+            gpu_time_.over(each.function->alone, each.left(), !tried);
         }
     }
     CUresult come_to_rest();

@@ -44,8 +44,8 @@ struct ShareKnobs {
     // slowed down by them: within the error of what is learnt of kernels.
     double slowed = 0.95;
     Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
-    // A tenant for which more than this part was guessed is alone for `trial`, a few hundred kernels; with the
-    // time between trials that costs 3 % at first, and less with each.
+    // A tenant for which more than this part was guessed is alone for `trial`, a few hundred kernels; with
+    // the time between trials that costs 3 % at first, and less with each.
     double guessed = 0.10;
     Duration trial = std::chrono::milliseconds(5);
     Duration between_trials = std::chrono::milliseconds(200);
