@@ -71,6 +71,7 @@ public:
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }
+    Company& company() { return company_; }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
@@ -122,6 +123,7 @@ private:
     const Settings settings_;
     Notes notes_;
     Supplies supplies_;
+    Company company_;
 
     std::atomic<bool> tops_up_{false};  // the thread looks again soon
     std::atomic<int> wanted_{0};        // program threads that want mutex_

@@ -41,16 +41,14 @@ void LaunchQueue::marked(uint64_t marker) {
 
 void LaunchQueue::over(uint64_t marker, TimePoint now) {
     forget_until(std::find_if(in_flight_.begin(), in_flight_.end(),
-                              [&](const Work& each) { return !each.marker || each.marker > marker; }),
+                              [&](const Work& each) { return !over_at(each, marker); }),
                  now);
 }
 
 void LaunchQueue::over_issued(uint32_t issued, TimePoint now) {
-    // Counts wrap at 2^32.
-    forget_until(
-        std::find_if(in_flight_.begin(), in_flight_.end(),
-                     [&](const Work& each) { return static_cast<int32_t>(each.launch - issued) >= 0; }),
-        now);
+    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(),
+                              [&](const Work& each) { return !issued_before(each, issued); }),
+                 now);
     if (!in_flight_.empty()) return;
     unmarked_ = 0;
     ahead_.marked();

@@ -57,7 +57,12 @@ public:
     void over(uint64_t marker, TimePoint now);  // what is in front of it is over
     void over_issued(uint32_t issued,
                      TimePoint now);  // so are the first launches with the driver (Work::launch)
-    void put_back();                  // what is in flight was stopped: what is left of it waits, in front
+    static bool over_at(const Work& work, uint64_t marker) { return work.marker && work.marker <= marker; }
+    // Counts wrap at 2^32.
+    static bool issued_before(const Work& work, uint32_t issued) {
+        return static_cast<int32_t>(work.launch - issued) < 0;
+    }
+    void put_back();  // what is in flight was stopped: what is left of it waits, in front
 
     // What is in flight now is followed by an operation that cannot look at a control block.
     void let_pass() { unguarded_ = in_flight_.back().number; }

@@ -29,7 +29,8 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       learner_(dispatcher, *tenant_),
       persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
       door_({dispatcher, *tenant_, stream, markers_, learner_}),
-      graph_({dispatcher, *tenant_, stream, markers_, learner_}) {}
+      graph_({dispatcher, *tenant_, stream, markers_, learner_}),
+      gpu_time_(dispatcher.company(), tenant_->received) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -71,6 +72,7 @@ CUresult ManagedStream::issue(Work&& work) {
     const schedule::TimePoint now = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
+    if (idle) note_gpu_time();
     // The end of these launches is waited for.
     const bool awaited =
         tenant_->preemptor.load(std::memory_order_relaxed) || !form.may_follow(queue_.in_flight().size());
@@ -102,8 +104,16 @@ CUresult ManagedStream::get_ready() {
 
 void ManagedStream::prune() {
     const uint64_t over = markers_.reached();
+    for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
+        if (each.marker > over) break;
+        gpu_time_.over_unmanaged(each.key);
+    }
     if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
-    if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) queue_.over(over, dispatcher_.now());
+    if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
+        note_over([&](const Work& work) { return LaunchQueue::over_at(work, over); });
+        queue_.over(over, dispatcher_.now());
+    }
+    note_gpu_time();
 }
 
 void ManagedStream::top_up() {
@@ -252,11 +262,13 @@ CUresult ManagedStream::halt_run() {
 
 CUresult ManagedStream::settle() {
     const uint64_t over = dispatcher_.now_ns();
-    const bool stopped = preemptor_.stops(), halted = preemptor_.in(State::kHalted);
+    const bool stopped = preemptor_.stops(), halted = preemptor_.in(State::kHalted),
+               quotas = preemptor_.in_quota_mode();
     const auto account = [&](Work& work, const auto& settle) {
         const uint64_t before = work.done;
         settle(work);
         learner_.ran(work, before);
+        gpu_time_.over(work.function->alone, work.done - before, !stopped && !quotas);
     };
     if (preemptor_.in_quota_mode()) {
         LaunchQueue::Works& waiting = queue_.waiting();
@@ -284,6 +296,7 @@ CUresult ManagedStream::settle() {
 CUresult ManagedStream::come_to_rest() {
     preemptor_.take(preemptor_.in(State::kPassThrough) ? Event::kRest : Event::kOver, dispatcher_.now());
     samples_.forget();
+    note_gpu_time();
     bool anew = false;
     SMT_TRY(persistent_.rest(&anew));
     return anew ? get_ready() : CUDA_SUCCESS;

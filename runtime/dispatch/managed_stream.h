@@ -47,6 +47,7 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/dispatch/door_form.h"
+#include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/graph_form.h"
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/persistent_form.h"
@@ -162,6 +163,17 @@ private:
     bool stop_in_flight();
     CUresult halt_run();
     CUresult settle();
+    // GPU time received (gpu_time.h): of launches that are over, and of those in flight that are about to be
+    // forgotten because they are over.
+    void note_gpu_time();
+    template <class Over>
+    void note_over(const Over& over) {
+        for (const Work& each : queue_.in_flight()) {
+            if (!over(each)) break;
+            const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
+            gpu_time_.over(each.function->alone, each.left(), !tried);
+        }
+    }
     CUresult come_to_rest();
     void learn_now();  // reads mappings, unless a stop or a run is under way
 
@@ -187,6 +199,7 @@ private:
     bool at_wait();  // a wait holds it up, with nothing unfinished in front
     void end_waits();
     void describe(const Work& work, schedule::Kernel* kernel) const;
+    void note_received(schedule::Kernel* kernel);
     void estimate(const Work& work, schedule::Kernel* kernel) const;
     uint32_t usual_ctas(const Work& work) const;
 
@@ -217,6 +230,7 @@ private:
     DoorForm door_;
     GraphForm graph_;
     UnmanagedSide unmanaged_;
+    GpuTime gpu_time_;
     TicketSamples samples_;
     bool gone_ = false;          // its client
     std::string waits_because_;  // the policy's reason for the wait

@@ -138,7 +138,9 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     CUresult status = mark();
     --unmanaged_.entering;
     unmanaged_.last_other = markers_.last();
-    unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now()});
+    unmanaged_.in_flight.push_back(
+        {markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(), pass.launch_.key});
+    note_gpu_time();
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;
@@ -388,7 +390,10 @@ uint32_t ManagedStream::issued() {
 
 void ManagedStream::over(uint32_t issued) {
     const Lock lock = spin_lock(mutex_);
-    if (preemptor_.in(State::kPassThrough)) queue_.over_issued(issued, dispatcher_.now());
+    if (!preemptor_.in(State::kPassThrough)) return;
+    note_over([&](const Work& work) { return LaunchQueue::issued_before(work, issued); });
+    queue_.over_issued(issued, dispatcher_.now());
+    note_gpu_time();
 }
 
 }  // namespace smt::runtime::dispatch

@@ -44,6 +44,14 @@ uint32_t ManagedStream::usual_ctas(const Work& work) const {
     return all ? work.fits : work.function->enough.found(work.fits);
 }
 
+void ManagedStream::note_received(schedule::Kernel* kernel) {
+    const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
+    kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
+    kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
+    kernel->receiving = gpu_time_.receiving(next ? &next->function->alone : nullptr, next ? next->left() : 0,
+                                            dispatcher_.now());
+}
+
 bool ManagedStream::describe(schedule::Kernel* kernel) {
     std::lock_guard lock(mutex_);
     prune();
@@ -55,6 +63,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->since = preemptor_.since();
     kernel->multiprocessors = unmanaged_.confined_to;
     kernel->own_sms = tenant_->places != nullptr;
+    note_received(kernel);
     using Seen = schedule::Kernel::State;
     kernel->state = preemptor_.in(State::kStopping)  ? Seen::kStopping
                     : preemptor_.in(State::kStopped) ? Seen::kWaiting
@@ -69,6 +78,14 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     if (under_way() || unmanaged_.wanting) return true;
     kernel->state = Seen::kRunning;
     return markers_.reached() < markers_.last();
+}
+
+void ManagedStream::note_gpu_time() {
+    const bool work =
+        !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();
+    const bool at_work = work && !at_wait();
+    if (gpu_time_.needs_settling(at_work))
+        gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
 }
 
 void ManagedStream::end_waits() {

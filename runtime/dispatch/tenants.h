@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/unmanaged.h"
 #include "runtime/schedule/policy.h"
@@ -35,6 +36,7 @@ struct Tenant {
     schedule::TimePoint preemptor_since{};  // since when; guarded by the dispatcher's lock
     mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
     UnmanagedWindow window;
+    Received received;
 };
 
 // Not thread-safe, but for alone(): the dispatcher's lock guards the rest.

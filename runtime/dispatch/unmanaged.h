@@ -103,6 +103,7 @@ struct UnmanagedSide {
         uint32_t name = 0;
         UnmanagedWindow::Number number = 0;
         schedule::TimePoint issued{};
+        uint64_t key = 0;  // UnmanagedLaunch::key
     };
     std::deque<Flight> in_flight;  // oldest first
     uint32_t entering = 0;         // threads with a pass; meanwhile the stream is not stopped

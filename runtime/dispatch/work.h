@@ -14,6 +14,7 @@
 
 #include "rewriter/device/door.h"
 #include "rewriter/device/reuse.h"
+#include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/saturating_ctas.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/known_kernel.h"
@@ -99,7 +100,8 @@ struct ManagedFunction {
     }
 
     void forget() {
-        fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget();
+        fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), alone.forget(),
+            enough.forget();
     }
 
     // ns of a block when its kernel had the device to itself. Determines the blocks per ticket. 0: not known.
@@ -108,6 +110,7 @@ struct ManagedFunction {
     std::atomic<uint64_t> stop_ns{0};
     // Device time of a block in ps, with launches back to back. 0: not known.
     std::atomic<uint64_t> block_cost_ps{0};
+    TimeAlone alone;
     SaturatingCtas enough;  // used where the kernel is preemptible
 
 private:

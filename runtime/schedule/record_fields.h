@@ -103,7 +103,7 @@ template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
     auto& [id, tenant, session, priority, managed, has_door, state, blocks, blocks_done, ctas_per_sm,
            usual_ctas, own_sms, multiprocessors, since, launch, last_taken, weight, cta, predicted, remaining,
-           preemption, profile] = value;
+           preemption, profile, received, guessed, receiving] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
@@ -126,6 +126,9 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("remaining", remaining, standard.remaining);
     archive("preemption", preemption, standard.preemption);
     archive("profile", profile, standard.profile);
+    archive("received", received, standard.received);
+    archive("guessed", guessed, standard.guessed);
+    archive("receiving", receiving, standard.receiving);
 }
 
 template <class Archive, class T>

@@ -18,6 +18,7 @@ constexpr Entry kPolicies[] = {
     {"hpf", [] { return make_hpf(); }},
     {"hpf-whole", [] { return make_hpf({.spatial = false}); }},
     {"fair", [] { return make_fair(); }},
+    {"share", [] { return make_share(); }},
     {"compact", [] { return make_compact(); }},
     {"slice", [] { return make_slice(); }},
     {"slice-paper", [] { return make_slice({.slices = true}); }},

@@ -40,12 +40,18 @@ struct Kernel {
     // For the policies with quotas. Filled as far as known; estimate.h defines the substitutes.
     uint64_t launch = 0;      // number of the launch in the stream; another number is another kernel
     bool last_taken = false;  // no block is left to take: CTAs leave as they finish, quotas have no effect
-    double weight = 1;        // of the tenant, above 0: its share under `fair`
+    double weight = 1;        // of the tenant, above 0: its part under `fair` and `share`
     Resources cta;            // all 0: not known
     std::optional<Duration> predicted;       // for the whole launch, alone with all the CTAs that fit
     std::optional<Duration> remaining;       // of `predicted`, from now on
     std::optional<Duration> preemption;      // measured at recent stops
     std::shared_ptr<const Profile> profile;  // null: none
+
+    // GPU time that the session has received, in time that its work takes alone (dispatch/gpu_time.h): for
+    // what is complete of all its streams, and for what is under way in this one.
+    Duration received{};
+    Duration guessed{};  // of `received`: for kernels of which that time is not known
+    Duration receiving{};
 };
 
 struct Device {

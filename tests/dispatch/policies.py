@@ -17,7 +17,7 @@ PROGRAMS = {"one": "pathfinder", "two": "matrix_multiply"}
 ITERATIONS = 30
 # What each says of both tenants sooner or later.
 SAYS = {"greedy": r"\d+ CTAs an SM, beside 1 others", "hpf": r"has SMs \d+ to \d+|has the GPU",
-        "fair": r"the turn of (one|two)",
+        "fair": r"the turn of (one|two)", "share": r"not ahead of its share",
         "compact": r"CTAs"}
 
 

@@ -35,7 +35,7 @@ from stage import Stage  # noqa: E402
 
 PROGRAMS = ["nbody", "vector_add", "md5_hash", "stencil3d", "black_scholes", "matrix_multiply",
             "pathfinder", "spmv"]
-POLICIES = ["fifo", "priority", "greedy", "hpf", "fair", "slice", "compact"]
+POLICIES = ["fifo", "priority", "greedy", "hpf", "fair", "share", "slice", "compact"]
 # of the server's memory: allocators keep what they had, for each of its threads
 MOST_GROWTH, SOME_KB = 1.25, 48 << 10
 DECIDED = re.compile(r"policy (\S+) decided (\d+) times: (.*)")

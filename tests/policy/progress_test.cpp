@@ -64,8 +64,8 @@ uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
 
 }  // namespace
 
-TEST_CASE("no tenant starves under greedy, hpf, fair, slice and compact", "[policy]") {
-    for (const char* name : {"greedy", "hpf", "fair", "slice", "slice-paper", "compact"}) {
+TEST_CASE("no tenant starves under greedy, hpf, fair, share, slice and compact", "[policy]") {
+    for (const char* name : {"greedy", "hpf", "fair", "share", "slice", "slice-paper", "compact"}) {
         for (const bool profiles : {true, false}) {
             INFO(name << (profiles ? " with profiles" : " without profiles"));
             CHECK(least_progress(*make_policy(name), crowd(profiles)) > 0);
@@ -189,11 +189,11 @@ TEST_CASE("no kernels, no decision", "[policy]") {
 
 TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
     for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole",
-                                    "fair", "compact", "slice", "slice-paper"})
+                                    "fair", "share", "compact", "slice", "slice-paper"})
         CHECK(policy_problem(carried_out).empty());
     const std::string choices =
-        "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice, slice-paper can be "
-        "chosen";
+        "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, share, compact, slice, slice-paper "
+        "can be chosen";
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; " + choices);
 }
 

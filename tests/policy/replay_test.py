@@ -32,7 +32,7 @@ def main():
         re.search(r"fifo +(\d+) would", differences)[1])
     summary = replay(smt, RECORDING, "--summary")
     listed = re.findall(r"^  ([\w-]+) +\d+ would", summary, re.MULTILINE)
-    assert {"fifo", "priority", "greedy", "hpf", "fair", "slice",
+    assert {"fifo", "priority", "greedy", "hpf", "fair", "share", "slice",
             "compact"} <= set(listed) and "decided " not in summary, summary
     assert all(f"\n  {name} " in replay(smt, RECORDING) for name in listed)
 

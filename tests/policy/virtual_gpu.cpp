@@ -66,8 +66,13 @@ void VirtualGpu::ask(Policy& policy) {
     ask_ = false;
     again_ = kNever;
     Snapshot snapshot{device_, {}};
-    for (size_t i = 0; i < programs.size(); ++i)
-        if (progress_[i].here) snapshot.kernels.push_back(programs[i].kernel);
+    for (size_t i = 0; i < programs.size(); ++i) {
+        if (!progress_[i].here) continue;
+        const Program& program = programs[i];
+        Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
+        kernel.received = nanoseconds(static_cast<double>(program.blocks) /
+                                      static_cast<double>(kernel.blocks) * program.alone_ns);
+    }
     const Decision decision = policy.decide(snapshot, time());
     for (const Assignment& each : decision.assignments) carry_out(each);
     // Time is whole nanoseconds to a policy.

@@ -36,10 +36,12 @@ struct Program {
     double arrives_ns = 0;
     uint64_t launches = 1;  // one after the other; kEndless
     double gap_ns = 0;      // between the end of one and the next
+    double alone_ns = 0;    // that a launch takes alone, as policies see what was received; 0: not told
 
     // What came of it.
     std::vector<double> ends_ns = {};
-    uint64_t blocks = 0;  // done, of all launches
+    uint64_t blocks = 0;         // done, of all launches
+    uint64_t blocks_before = 0;  // for callers
 };
 inline constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
 

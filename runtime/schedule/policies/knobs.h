@@ -27,6 +27,32 @@ struct FairKnobs {
     Duration idle_grace = std::chrono::microseconds(200);
 };
 
+struct ShareKnobs {
+    // How far ahead a tenant may get before it is held back, in time that the others need to catch up. Long
+    // enough that decisions and stops cost little; ten of them are 20 ms, and shares hold over that.
+    Duration lead = std::chrono::milliseconds(2);
+    double max_overhead = 0.10;  // a tenant is held back for so much longer than its stop takes: 10 times
+    // Time until a tenant's blocks run again, beyond the measured cost of stopping, as under fair.
+    Duration resume = std::chrono::microseconds(10);
+    // A tenant without work for this time holds no other back. Gaps between two kernels of a program that
+    // waits for nothing are shorter, and longer ones are worth a start of the others.
+    Duration gap = std::chrono::microseconds(100);
+    // Others are held back for at most so many times what a tenant behind needs to catch up. What is still
+    // missing then is written off: the tenant cannot use the time.
+    double patience = 2;
+    // A tenant that receives at least this part of the time in which it has work, beside others, is not
+    // slowed down by them: within the error of what is learnt of kernels.
+    double slowed = 0.95;
+    Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
+    // A tenant for which more than this part was guessed is alone for `trial`, a few hundred kernels; with
+    // the time between trials that costs 3 % at first, and less with each.
+    double guessed = 0.10;
+    Duration trial = std::chrono::milliseconds(5);
+    Duration between_trials = std::chrono::milliseconds(200);
+    // Decisions are at least so far apart, if nothing happens.
+    Duration tick = std::chrono::microseconds(100);
+};
+
 struct GreedyKnobs {
     // For kernels of which not one CTA fits beside the others.
     AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(10),

@@ -1,0 +1,121 @@
+#include "runtime/dispatch/gpu_time.h"
+
+#include <utility>
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+constexpr double kShare = 1.0 / 8;  // weight of one launch in what is known
+constexpr double kMostLate = 8;     // times what is known: more than that has another cause
+
+double nanoseconds_of(schedule::Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
+
+}  // namespace
+
+// ---- Company
+
+void Company::advance(TimePoint now) {
+    const double passed = nanoseconds_of(now - seen_);
+    if (passed <= 0) return;
+    seen_ = now;
+    if (working_.size() > 1) together_ = now;
+    for (Part* part : working_) {
+        part->own += passed / part->streams;
+        part->shared += passed / part->streams / static_cast<double>(working_.size());
+    }
+}
+
+void Company::begins(Part& part, TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    if (part.streams++ == 0) working_.push_back(&part);
+}
+
+void Company::ends(Part& part, TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    if (--part.streams == 0) std::erase(working_, &part);
+}
+
+Company::Sums Company::sums(const Part& part, TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    return {part.own, part.shared, together_};
+}
+
+// ---- Of a kernel
+
+void TimeAlone::learn(double blocks, double took_ns) {
+    const double each = took_ns * kPicoseconds / blocks;
+    const auto known = static_cast<double>(block_ps_.load(std::memory_order_relaxed));
+    const double now = known > 0 ? known + (std::min(each, known * kMostLate) - known) * kShare : each;
+    block_ps_.store(static_cast<uint64_t>(std::max(1.0, now)), std::memory_order_relaxed);
+}
+
+// ---- Of a stream
+
+void GpuTime::over(TimeAlone& kernel, uint64_t blocks, bool whole) {
+    if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole});
+}
+
+// Each launch with what it takes alone; those of which that is not known share an equal part of the time.
+void GpuTime::receive_beside_others(double shared) {
+    double known = 0, guessed = 0;
+    for (const Item& each : over_) {
+        const double expected = each.kernel->of(each.blocks);
+        known += expected;
+        if (expected <= 0) guessed += shared / static_cast<double>(over_.size());
+    }
+    tenant_.ns.fetch_add(static_cast<int64_t>(known + guessed), std::memory_order_relaxed);
+    tenant_.guessed_ns.fetch_add(static_cast<int64_t>(guessed), std::memory_order_relaxed);
+}
+
+// Launches that were seen to be over at the same time divide what they took as they were expected to.
+void GpuTime::learn(double took) {
+    double known = 0;
+    size_t unknown = 0;
+    for (const Item& each : over_) {
+        const double expected = each.kernel->of(each.blocks);
+        known += expected;
+        unknown += expected <= 0;
+        if (!each.whole) return;
+    }
+    const double rest = unknown ? std::max(1.0, took - known) / static_cast<double>(unknown) : 0;
+    const double late = took / std::max(1.0, known + rest * static_cast<double>(unknown));
+    std::vector<double> times;
+    for (const Item& each : over_) {
+        const double expected = each.kernel->of(each.blocks);
+        times.push_back(expected > 0 ? expected * late : rest);
+    }
+    for (size_t i = 0; i < over_.size(); ++i) over_[i].kernel->learn(over_[i].blocks, times[i]);
+}
+
+void GpuTime::settle(bool at_work, TimePoint now, bool learns) {
+    if (!needs_settling(at_work)) return;
+    if (at_work && !at_work_) company_.begins(tenant_.part, now);
+    const Company::Sums sums = company_.sums(tenant_.part, now);
+    if (at_work_ && !over_.empty()) {
+        const bool alone = sums.together <= begun_;
+        const double own = sums.own - since_.own, shared = sums.shared - since_.shared;
+        if (!alone) receive_beside_others(shared);
+        if (alone) tenant_.ns.fetch_add(static_cast<int64_t>(own), std::memory_order_relaxed);
+        if (alone && learns) learn(own);
+    }
+    over_.clear();
+    since_ = sums;
+    begun_ = now;
+    if (!at_work && at_work_) company_.ends(tenant_.part, now);
+    at_work_ = at_work;
+}
+
+schedule::Duration GpuTime::receiving(const TimeAlone* next, uint64_t blocks, TimePoint now) {
+    if (!at_work_) return {};
+    const Company::Sums sums = company_.sums(tenant_.part, now);
+    double worth = sums.together <= begun_ ? sums.own - since_.own : sums.shared - since_.shared;
+    if (const double known = next ? next->of(static_cast<double>(blocks)) : 0; known > 0)
+        worth = std::min(worth, known);
+    return schedule::Duration(static_cast<schedule::Duration::rep>(worth));
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,118 @@
+// GPU time received: what a tenant has had of the GPU, in time that its work takes alone.
+//
+// Time on the GPU says little where tenants overlap: a kernel beside another one may take twice as long, or
+// no longer at all. So completed work counts with the time that it takes alone, which is progress. That time
+// is learnt for each kernel, in proportion to its blocks, whenever no other tenant has work on the GPU. A
+// policy that holds tenants back makes such times; others come when a program starts first, or others wait
+// for their hosts. A launch of a kernel that was never seen alone counts with an equal part of the time: half
+// of it beside one other tenant.
+//
+// A tenant's streams divide its time equally among them while they overlap, so a tenant that is alone
+// receives no more than the time that passes.
+//
+// Example: kernel a takes 100 us alone. Beside b, of another tenant and never seen alone, both are at work
+// for 180 us. a's tenant receives 100 us, b's receives 90.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/schedule/snapshot.h"
+
+namespace smt::runtime::dispatch {
+
+// The tenants with work on the GPU, and their parts of the time so far. Any thread.
+class Company {
+public:
+    using TimePoint = schedule::TimePoint;
+
+    // Of one tenant. Guarded by the lock of its Company; address is constant while it has streams at work.
+    struct Part {
+        int streams = 0;    // at work
+        double own = 0;     // ns at work, divided by its streams at work
+        double shared = 0;  // likewise, divided by the tenants at work, too
+    };
+    // A Part at a time.
+    struct Sums {
+        double own = 0, shared = 0;
+        TimePoint together{};  // until when another tenant was at work, too
+    };
+
+    void begins(Part& part, TimePoint now);  // one of its streams is at work
+    void ends(Part& part, TimePoint now);
+    Sums sums(const Part& part, TimePoint now);
+
+private:
+    void advance(TimePoint now);
+
+    std::mutex mutex_;  // guards all
+    std::vector<Part*> working_;
+    TimePoint seen_{};
+    TimePoint together_{};
+};
+
+// What a kernel takes alone. Any thread.
+class TimeAlone {
+public:
+    // Of a launch of so many blocks, in ns. 0: not known.
+    double of(double blocks) const {
+        return static_cast<double>(block_ps_.load(std::memory_order_relaxed)) * blocks / kPicoseconds;
+    }
+    void learn(double blocks, double took_ns);
+    void forget() { block_ps_.store(0); }
+
+private:
+    static constexpr double kPicoseconds = 1000;
+    std::atomic<uint64_t> block_ps_{0};
+};
+
+// A tenant's. Any thread.
+struct Received {
+    Company::Part part;
+    std::atomic<int64_t> ns{0};          // for what is complete, of all its streams
+    std::atomic<int64_t> guessed_ns{0};  // of that, by equal parts of the time
+};
+
+// Of one stream. Guarded by the stream's lock.
+class GpuTime {
+public:
+    using TimePoint = schedule::TimePoint;
+
+    GpuTime(Company& company, Received& tenant) : company_(company), tenant_(tenant) {}
+    ~GpuTime() { settle(false, begun_, false); }
+    GpuTime(const GpuTime&) = delete;
+    GpuTime& operator=(const GpuTime&) = delete;
+
+    // Work that is complete since the last settle(). `whole`: it was not stopped within.
+    void over(TimeAlone& kernel, uint64_t blocks, bool whole);
+    void over_unmanaged(uint64_t key) { over(unmanaged_[key], 1, true); }  // UnmanagedLaunch::key
+    // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
+    // all the time, so that it did not end long ago.
+    void settle(bool at_work, TimePoint now, bool learns = true);
+    bool needs_settling(bool at_work) const { return !over_.empty() || at_work != at_work_; }
+    // For what is under way: `next`, null: not known, of so many blocks.
+    schedule::Duration receiving(const TimeAlone* next, uint64_t blocks, TimePoint now);
+
+private:
+    struct Item {
+        TimeAlone* kernel;
+        double blocks;
+        bool whole;
+    };
+    void receive_beside_others(double shared);
+    void learn(double took);
+
+    Company& company_;
+    Received& tenant_;
+    std::unordered_map<uint64_t, TimeAlone> unmanaged_;  // by key
+    std::vector<Item> over_;
+    bool at_work_ = false;
+    Company::Sums since_;  // when work began, or was last over
+    TimePoint begun_{};    // and when that was
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,134 @@
+#include "runtime/dispatch/gpu_time.h"
+
+#include <catch2/catch.hpp>
+
+using namespace smt::runtime;
+using namespace std::chrono_literals;
+using dispatch::Company;
+using dispatch::GpuTime;
+using dispatch::Received;
+using dispatch::TimeAlone;
+
+namespace {
+
+const schedule::TimePoint kStart = schedule::TimePoint{} + 1h;
+
+int64_t ns(schedule::Duration of) { return std::chrono::nanoseconds(of).count(); }
+
+// Two tenants with a stream each.
+struct Two {
+    Company company;
+    Received one, two;
+    GpuTime first{company, one}, second{company, two};
+    TimeAlone kernel, other;
+};
+
+}  // namespace
+
+TEST_CASE("GPU time: a tenant alone receives the time in which it has work", "[dispatch]") {
+    Two t;
+    t.first.settle(true, kStart);
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(true, kStart + 100us);
+    CHECK(t.one.ns == ns(100us));
+    CHECK(t.kernel.of(10) == Approx(100'000));
+    CHECK(t.first.receiving(&t.kernel, 10, kStart + 130us) == 30us);
+    CHECK(t.first.receiving(&t.kernel, 1, kStart + 130us) == 10us);  // no more than it takes
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(false, kStart + 200us);
+    CHECK(t.first.receiving(nullptr, 0, kStart + 300us) == 0us);
+    t.first.settle(true, kStart + 900us);  // idle time does not count
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(false, kStart + 1000us);
+    CHECK(t.one.ns == ns(300us));
+}
+
+TEST_CASE("GPU time: beside others a launch counts with what it takes alone", "[dispatch]") {
+    Two t;
+    t.first.settle(true, kStart);
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(true, kStart + 100us);
+    t.second.settle(true, kStart + 100us);
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(true, kStart + 280us);
+    t.second.over(t.other, 1, true);
+    t.second.settle(false, kStart + 280us);
+    CHECK(t.one.ns == ns(200us));
+    CHECK(t.one.guessed_ns == 0);
+    CHECK(t.two.guessed_ns == ns(90us));
+    CHECK(t.two.ns == ns(90us));  // never seen alone: half of the time
+    CHECK(t.kernel.of(10) == Approx(100'000));
+    CHECK(t.other.of(1) == 0);
+    // Alone again, it is learnt anew.
+    t.first.over(t.kernel, 10, true);
+    t.first.settle(false, kStart + 380us);
+    CHECK(t.one.ns == ns(300us));
+}
+
+TEST_CASE("GPU time: company for a part of a launch is company", "[dispatch]") {
+    Two t;
+    t.first.settle(true, kStart);
+    t.second.settle(true, kStart + 10us);
+    t.second.over(t.other, 1, true);
+    t.second.settle(false, kStart + 20us);
+    t.first.over(t.kernel, 1, true);
+    t.first.settle(false, kStart + 100us);
+    CHECK(t.kernel.of(1) == 0);
+    CHECK(t.one.ns == ns(95us));
+    CHECK(t.two.ns == ns(5us));
+}
+
+TEST_CASE("GPU time: a tenant's streams divide its time", "[dispatch]") {
+    Company company;
+    Received one;
+    GpuTime first(company, one), second(company, one);
+    TimeAlone kernel;
+    first.settle(true, kStart);
+    second.settle(true, kStart);
+    first.over(kernel, 1, true);
+    first.settle(false, kStart + 100us);
+    second.over(kernel, 1, true);
+    second.settle(false, kStart + 100us);
+    CHECK(one.ns == ns(100us));
+}
+
+TEST_CASE("GPU time: launches that are over at once divide the time as they were expected to", "[dispatch]") {
+    Two t;
+    const auto alone = [&](TimeAlone& kernel, schedule::Duration from, schedule::Duration to) {
+        t.first.settle(true, kStart + from);
+        t.first.over(kernel, 1, true);
+        t.first.settle(false, kStart + to);
+    };
+    alone(t.kernel, 0us, 30us);
+    alone(t.other, 100us, 110us);
+    t.first.settle(true, kStart + 200us);
+    t.first.over(t.kernel, 1, true);
+    t.first.over(t.other, 1, true);
+    t.first.settle(false, kStart + 280us);  // twice as long
+    CHECK(t.kernel.of(1) == Approx(30'000 + 30'000 / 8));
+    CHECK(t.other.of(1) == Approx(10'000 + 10'000 / 8));
+}
+
+TEST_CASE("GPU time: nothing is learnt from a launch that was stopped", "[dispatch]") {
+    Two t;
+    t.first.settle(true, kStart);
+    t.first.over(t.kernel, 3, false);
+    t.first.settle(false, kStart + 100us);
+    CHECK(t.kernel.of(1) == 0);
+    CHECK(t.one.ns == ns(100us));
+}
+
+TEST_CASE("GPU time: unmanaged launches count by their key", "[dispatch]") {
+    Two t;
+    t.first.settle(true, kStart);
+    t.first.over_unmanaged(7);
+    t.first.settle(true, kStart + 50us);
+    t.second.settle(true, kStart + 50us);
+    t.first.over_unmanaged(7);
+    t.first.settle(true, kStart + 150us);
+    CHECK(t.one.ns == ns(100us));
+    t.first.over_unmanaged(8);
+    t.first.settle(false, kStart + 250us);
+    t.second.settle(false, kStart + 250us);
+    CHECK(t.one.ns == ns(150us));
+}
