@@ -238,6 +238,18 @@ TEST_CASE("share: a tenant that waits for its host does not keep the GPU from th
     CHECK(parts[0] > 0.95 * most[0]);
 }
 
+TEST_CASE("share: a tenant that others do not slow down holds none back", "[policy]") {
+    VirtualGpu gpu(device(kSms)), free(device(kSms));
+    for (VirtualGpu* each : {&gpu, &free}) {
+        each->add(small(1, 3));  // both have all that they can use
+        each->add(small(2, 1));
+    }
+    const auto policy = make_share(), fifo = make_policy("fifo");
+    progress(gpu, *policy, 100 * kMs);
+    progress(free, *fifo, 100 * kMs);
+    CHECK(sum(progress(gpu, *policy, 400 * kMs)) > 0.98 * sum(progress(free, *fifo, 400 * kMs)));
+}
+
 TEST_CASE("share: a tenant that comes late gets its part from then on, and no more", "[policy]") {
     VirtualGpu gpu(device(kSms));
     gpu.add(told(program(1, 1)));
