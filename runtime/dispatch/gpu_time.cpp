@@ -6,8 +6,8 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-constexpr double kShare = 1.0 / 8;  // weight of one launch in what is known
-constexpr double kMostLate = 8;     // times what is known: more than that has another cause
+constexpr double kNewWeight = 1.0 / 8;  // weight of one launch in what is known
+constexpr double kMostLonger = 8;       // times what is known: more than that has another cause
 
 double nanoseconds_of(schedule::Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 
@@ -49,7 +49,7 @@ Company::Sums Company::sums(const Part& part, TimePoint now) {
 void TimeAlone::learn(double blocks, double took_ns) {
     const double each = took_ns * kPicoseconds / blocks;
     const auto known = static_cast<double>(block_ps_.load(std::memory_order_relaxed));
-    const double now = known > 0 ? known + (std::min(each, known * kMostLate) - known) * kShare : each;
+    const double now = known > 0 ? known + (std::min(each, known * kMostLonger) - known) * kNewWeight : each;
     block_ps_.store(static_cast<uint64_t>(std::max(1.0, now)), std::memory_order_relaxed);
 }
 

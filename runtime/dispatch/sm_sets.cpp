@@ -44,9 +44,9 @@ again:
     ret;
 }
 )";
-using Seen = std::array<uint64_t, 4>;
+using SeenSms = std::array<uint64_t, 4>;
 constexpr unsigned kBlocksEach = 32;  // per SM, of one warp
-constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<Seen>;
+constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<SeenSms>;
 constexpr int kMostUrgent = -100;       // clamped by the driver: the next free places go to the probe
 constexpr uint64_t kFirstSpin = 2'000;  // ns; four times as long each time that not all SMs were seen
 constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;  // on a busy device
@@ -180,7 +180,7 @@ bool SmSets::open_probe() {
     CUmodule module = nullptr;
     if (where_) return true;
     return driver_.cuModuleLoadDataEx(&module, kWhere, 0, nullptr, nullptr) == CUDA_SUCCESS &&
-           driver_.cuMemAlloc_v2(&seen_, sizeof(Seen)) == CUDA_SUCCESS &&
+           driver_.cuMemAlloc_v2(&seen_, sizeof(SeenSms)) == CUDA_SUCCESS &&
            driver_.cuModuleGetFunction(&where_, module, "smt_where") == CUDA_SUCCESS;
 }
 
@@ -191,7 +191,7 @@ void SmSets::calibrate(SmSet& set) {
     if (!open_probe() || make_stream(&set, kMostUrgent, &stream) != CUDA_SUCCESS) return;
     const auto timeout = device_.properties().keeps_sessions_apart ? kSimulatedTimeout : kGreenContextTimeout;
     const auto end = std::chrono::steady_clock::now() + timeout;
-    Seen seen{};
+    SeenSms seen{};
     driver_.cuMemsetD8Async(seen_, 0, sizeof seen, stream);
     device_.waits_for_others(true);
     for (uint64_t spin = kFirstSpin; set.multiprocessors_.size() < set.count_; spin *= 4) {

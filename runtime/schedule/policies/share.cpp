@@ -47,7 +47,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr int kMostDoubled = 6;
-constexpr auto kForgotten = std::chrono::seconds(1);  // a tenant without work for so long is new
+constexpr auto kNewAfter = std::chrono::seconds(1);  // a tenant without work for so long is new
 
 double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 
@@ -74,9 +74,9 @@ struct Party {
     int trials = 0;
 };
 
-class Share final : public Policy {
+class ShareByTime final : public Policy {
 public:
-    explicit Share(const ShareKnobs& knobs) : knobs_(knobs) {}
+    explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "share"; }
     Stops stops() const override { return Stops::kAny; }
 
@@ -177,7 +177,7 @@ private:
     }
 
     void forget(TimePoint now) {
-        const auto gone = [&](TimePoint since) { return now - since >= kForgotten; };
+        const auto gone = [&](TimePoint since) { return now - since >= kNewAfter; };
         std::erase_if(sessions_, [&](const Session& each) { return gone(each.seen); });
         std::erase_if(parties_, [&](const Party& each) { return each.idle && gone(*each.idle); });
     }
@@ -327,6 +327,6 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) { return std::make_unique<Share>(knobs); }
+std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) { return std::make_unique<ShareByTime>(knobs); }
 
 }  // namespace smt::runtime::schedule
