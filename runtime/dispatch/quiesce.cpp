@@ -112,7 +112,7 @@ std::unique_lock<std::mutex> Dispatcher::lock_wanted() {
 
 // The lock is held, except while it sleeps.
 void Dispatcher::await_window(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
-    const auto would_stop = [this](Member& each) {
+    const auto would_stop = [](Member& each) {
         schedule::Kernel kernel;
         return can_quiesce(each) && each.stream->describe(&kernel);
     };

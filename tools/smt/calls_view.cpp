@@ -84,17 +84,17 @@ std::string calls_table(const CallsReport& report, size_t most) {
     const size_t shown = shown_rows(rows.size(), most);
     std::string text = fmt::format(
         "microseconds a call:    in the program                        |    on its way through the server\n"
-        "{:<28}{:>9}{:>9}{:>8}{:>8}{:>8}{:>8} |{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}\n",
+        "{:<28} {:>8} {:>8} {:>7} {:>7} {:>7} {:>7} | {:>7} {:>7} {:>7} {:>7} {:>7} {:>8}\n",
         "call", "calls", "total", "client", "reply", "word", "room", "ring", "thread", "held", "driver",
         "back", "most");
     for (size_t i = 0; i < shown; ++i) {
         const auto& [name, sum] = rows[i];
         const uint64_t calls = sum.calls ? sum.calls : sum.records;
-        text += fmt::format("{:<28}{:>9}{:>9}{:>8}{:>8}{:>8}{:>8} |{:>8}{:>8}{:>8}{:>8}{:>8}{:>9}\n", name,
-                            calls, mean(sum.total, calls), mean(sum.client(), calls), mean(sum.reply, calls),
-                            mean(sum.word, calls), mean(sum.room, calls), mean(sum.ring, calls),
-                            mean(sum.thread, calls), mean(sum.waits, calls), mean(sum.driver, calls),
-                            mean(sum.back(), calls), mean(sum.most, 1));
+        text += fmt::format(
+            "{:<28} {:>8} {:>8} {:>7} {:>7} {:>7} {:>7} | {:>7} {:>7} {:>7} {:>7} {:>7} {:>8}\n", name, calls,
+            mean(sum.total, calls), mean(sum.client(), calls), mean(sum.reply, calls), mean(sum.word, calls),
+            mean(sum.room, calls), mean(sum.ring, calls), mean(sum.thread, calls), mean(sum.waits, calls),
+            mean(sum.driver, calls), mean(sum.back(), calls), mean(sum.most, 1));
     }
     if (shown < rows.size()) text += fmt::format("and {} more\n", rows.size() - shown);
     return text;
