@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr LaneTrace::About kAbout{12, "alice", 3};
+const LaneTrace::About kAbout{12, "alice", 3};
 constexpr uint32_t kCall = 5;
 constexpr uint32_t kFunction = 7;
 
