@@ -29,7 +29,7 @@ struct FakeNode {
     void* pointers[2] = {};
 };
 
-// Nodes are given by their names. One instance of it.
+// Nodes are given by their names. One instance of it. It outlives the stream that launches it.
 struct FakeGraph {
     std::vector<std::unique_ptr<FakeNode>> nodes;
     int alive = 1, instances = 0, changes = 0;
@@ -267,8 +267,8 @@ TEST_CASE("graph doors: a graph stopped anywhere runs each unit once, behind wha
     std::mt19937_64 random(7);
     int half = 0;
     for (const uint32_t units : {1u, 7u, 60u, 200u}) {
-        GraphStream it;
         FakeGraph graph = branched(units);
+        GraphStream it;
         auto doors = it.doors_of(graph);
         const size_t each = doors->blocks();
         for (int launches = 1; launches <= 5; ++launches) {
@@ -285,8 +285,8 @@ TEST_CASE("graph doors: a graph stopped anywhere runs each unit once, behind wha
 TEST_CASE("graph doors: a few launches of one graph are under way at a time", "[dispatch]") {
     std::mt19937_64 random(5);
     for (const uint32_t units : {1u, 20u, 90u}) {
-        GraphStream it;
         FakeGraph graph = branched(units);
+        GraphStream it;
         auto doors = it.doors_of(graph);
         const size_t each = doors->blocks(), launches = 3 * GraphDoors::kMostLaunches;
         it.stream->pass_through();
@@ -304,8 +304,8 @@ TEST_CASE("graph doors: a few launches of one graph are under way at a time", "[
 
 TEST_CASE("graph doors: launches behind each other, of one graph, of two and of kernels", "[dispatch]") {
     std::mt19937_64 random(3);
-    GraphStream it;
     FakeGraph one = branched(20), two = branched(9);
+    GraphStream it;
     auto doors_of_one = it.doors_of(one), doors_of_two = it.doors_of(two);
     constexpr uint32_t kKernel = 1000, kBlocks = 50;
     for (int round = 0; round < 4; ++round) {
@@ -326,8 +326,8 @@ TEST_CASE("graph doors: launches behind each other, of one graph, of two and of 
 }
 
 TEST_CASE("graph doors: without stops only the frontiers are cleared", "[dispatch]") {
-    GraphStream it;
     FakeGraph graph = branched(30);
+    GraphStream it;
     auto doors = it.doors_of(graph);
     it.stream->pass_through();
     for (int i = 0; i < 3; ++i) {
@@ -341,8 +341,8 @@ TEST_CASE("graph doors: without stops only the frontiers are cleared", "[dispatc
 }
 
 TEST_CASE("graph doors: a stop that comes when the graph is over does no harm", "[dispatch]") {
-    GraphStream it;
     FakeGraph graph = branched(30);
+    GraphStream it;
     auto doors = it.doors_of(graph);
     const size_t each = doors->blocks();
     for (size_t launches = 1; launches <= 3; ++launches) {
