@@ -6,6 +6,7 @@
 #include "runtime/device/device.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "tests/dispatch/door_device.h"
 #include "tests/dispatch/door_gpu.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -17,38 +18,18 @@ using tests::DoorGpu;
 using Seen = schedule::Kernel::State;
 constexpr schedule::Duration kAhead = std::chrono::hours(1);
 
-class DoorDevice final : public device::Device {
-public:
-    DoorDevice() {
-        driver_ = DoorGpu::driver();
-        properties_.multiprocessors = DoorGpu::kSms;
-    }
-    CUresult enter_thread(device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
-    Clock::time_point now() const override { return time.load(); }
-
-    std::atomic<Clock::time_point> time{Clock::time_point{} + std::chrono::hours(1)};
-};
-
-// The test decides.
-class NoPolicy final : public schedule::Policy {
-public:
-    std::string_view name() const override { return "none"; }
-    Stops stops() const override { return Stops::kAny; }
-    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
-};
-
 struct DoorStream {
     DoorGpu gpu;
     tests::TemporaryFolder folder;
     journal::Writer journal{folder.file("journal")};
-    DoorDevice device;
+    tests::DoorDevice device{DoorGpu::driver()};
     Dispatcher dispatcher;
     std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
     ManagedFunction with_door, persistent, failing;
     std::unique_ptr<ManagedStream> stream;
 
     explicit DoorStream(schedule::Duration ahead = {})
-        : dispatcher(device, journal, std::make_unique<NoPolicy>(), {.ahead = ahead}) {
+        : dispatcher(device, journal, std::make_unique<tests::Undecided>(), {.ahead = ahead}) {
         with_door.function = reinterpret_cast<CUfunction>(1);
         with_door.form = Form::kDoor;
         with_door.launch_offset = DoorGpu::kOwnBytes;

@@ -9,6 +9,7 @@
 #include "runtime/device/device.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "tests/dispatch/door_device.h"
 #include "tests/dispatch/door_gpu.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -135,29 +136,12 @@ DriverApi driver_with_graphs() {
     return driver;
 }
 
-class GraphDevice final : public device::Device {
-public:
-    GraphDevice() {
-        driver_ = driver_with_graphs();
-        properties_.multiprocessors = DoorGpu::kSms;
-    }
-    CUresult enter_thread(device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
-};
-
-// The test decides.
-class NoGraphPolicy final : public schedule::Policy {
-public:
-    std::string_view name() const override { return "none"; }
-    Stops stops() const override { return Stops::kAny; }
-    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
-};
-
 struct GraphStream {
     DoorGpu gpu;
     tests::TemporaryFolder folder;
     journal::Writer journal{folder.file("journal")};
-    GraphDevice device;
-    Dispatcher dispatcher{device, journal, std::make_unique<NoGraphPolicy>(), {}};
+    tests::DoorDevice device{driver_with_graphs()};
+    Dispatcher dispatcher{device, journal, std::make_unique<tests::Undecided>(), {}};
     std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
     ManagedFunction with_door;
     std::unique_ptr<ManagedStream> stream;

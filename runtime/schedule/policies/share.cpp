@@ -24,10 +24,6 @@
 // much is guessed, the others wait for `trial` so that it is; the tenant pays for that as for all it
 // receives.
 //
-// The time that a kernel takes alone is learnt while it is alone. Of a tenant of which much is guessed
-// (Kernel::guessed) it is learnt in a trial, in which the others wait. The tenant has received that time,
-// too.
-//
 // A stop costs the tenant that is stopped; so the lead is at least 1 / max_overhead times that, and so is the
 // time from one stop to the next. Unmanaged work is held back between two kernels.
 //

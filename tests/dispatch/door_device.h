@@ -1,0 +1,34 @@
+// What streams with doors are tested on: a device with the driver and the clock of the test, and a policy
+// that leaves all decisions to the test.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "runtime/device/device.h"
+#include "runtime/schedule/policy.h"
+#include "tests/dispatch/door_gpu.h"
+
+namespace smt::tests {
+
+class DoorDevice final : public runtime::device::Device {
+public:
+    explicit DoorDevice(const DriverApi& driver) {
+        driver_ = driver;
+        properties_.multiprocessors = DoorGpu::kSms;
+    }
+    CUresult enter_thread(runtime::device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
+    Clock::time_point now() const override { return time.load(); }
+
+    std::atomic<Clock::time_point> time{Clock::time_point{} + std::chrono::hours(1)};
+};
+
+class Undecided final : public runtime::schedule::Policy {
+public:
+    std::string_view name() const override { return "none"; }
+    Stops stops() const override { return Stops::kAny; }
+    void want(const runtime::schedule::Snapshot&, runtime::schedule::TimePoint,
+              runtime::schedule::Wanted&) override {}
+};
+
+}  // namespace smt::tests
