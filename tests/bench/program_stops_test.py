@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""tools/bench/doors/program_stops.py from processes to its table, with stubs, on the simulated device:
+program_stops_test.py BUILD"""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/doors/program_stops.py"
+BUILD = None
+PATIENCE = 60
+
+
+class ProgramStops(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name)
+
+    def start(self, *arguments):
+        return subprocess.Popen([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out, "--stub",
+                                 *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run_all(self, *arguments):
+        process = self.start(*arguments)
+        return process.communicate(timeout=200)[0], process.returncode
+
+    def rows(self, part):
+        path = self.out / "program_stops.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [row for row in map(json.loads, lines) if row["part"] == part]
+
+    def results(self):
+        return {row["model"]: row for row in self.rows("program")}
+
+    def test_each_kind_of_program(self):
+        out, code = self.run_all("--stops", "8", "--budget", "120")
+        self.assertEqual(code, 1, out)
+        found = self.results()
+        self.assertEqual({name: row["result"] for name, row in found.items() if name != "ends"},
+                         {"right": "same bits", "changing": "not deterministic natively", "wrong": "WRONG",
+                          "missing": "missing: a library"}, out)
+        self.assertIn("FAILED", found["ends"]["result"])
+        self.assertRegex(out, "WRONG: ends: after 1 trials: exit code 9")
+        for name in ("right", "changing", "wrong"):
+            self.assertGreaterEqual(found[name]["half_way"], 8, found[name])
+            self.assertGreaterEqual(found[name]["stops"], found[name]["half_way"])
+        self.assertEqual(found["right"]["other_bits"], 0)
+        self.assertEqual(found["wrong"]["other_bits"], found["wrong"]["trials"])
+        self.assertEqual(len(found["right"]["native"]), 4)
+
+    def test_right_programs_alone(self):
+        out, code = self.run_all("--stops", "8", "--budget", "60", "--programs", "right,changing")
+        self.assertEqual(code, 0, out)
+
+    def test_a_budget_that_is_too_short_is_said(self):
+        out, code = self.run_all("--stops", "1000000", "--budget", "30", "--programs", "right")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.results()["right"]["result"], "same bits, too few stops")
+
+    def test_a_run_that_is_cut_off_keeps_its_rows_and_prints_its_table(self):
+        process = self.start("--stops", "1000000", "--budget", "300", "--programs", "right,changing")
+        end = time.monotonic() + PATIENCE
+        while len(self.rows("trial")) < 4:
+            self.assertIsNone(process.poll(), "it ended early")
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=PATIENCE)   # its children have this pipe, too
+        self.assertEqual(process.returncode, 143, out)
+        self.assertIn("same bits, too few stops", out)
+        self.assertGreaterEqual(self.results()["right"]["trials"], 1)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main()
