@@ -21,13 +21,26 @@ os.environ.update(XLA_PYTHON_CLIENT_PREALLOCATE="false",
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "networks"))
 
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--trials", type=int, help="so many of each; 0: until the input ends")
+    return parser.parse_args()
+
+
+OPTIONS = arguments()   # its usage needs no library
+
 import torch
 import torch.nn.functional as F
 
 from networks import bert, captured, decode, gpt2, resnet50, trained
 
 MODELS = {}   # name: (make, steps, whether its bits are the same in every native run)
-DEVICE = "cuda"
+DEVICE = OPTIONS.device
 
 
 class Missing(Exception):
@@ -35,8 +48,8 @@ class Missing(Exception):
 
 
 def model(steps, same=True):
-    """`make` returns a step, and what gives its results. A third function begins anew; where there is none, as
-    for a training, a trial makes the model again."""
+    """`make` returns a step, and what gives its results. A third function begins anew; where there is none,
+    as for a training, a trial makes the model again."""
     def add(make):
         MODELS[make.__name__] = (make, steps, same)
         return make
@@ -323,31 +336,23 @@ def trials(name, make, steps, most):
 
 
 def main():
-    global DEVICE
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--trials", type=int, help="so many of each; 0: until the input ends")
-    options = parser.parse_args()
-    DEVICE = options.device
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
     torch.use_deterministic_algorithms(True, warn_only=True)
-    for name in options.names or list(MODELS):
+    for name in OPTIONS.names or list(MODELS):
         make, steps, same = MODELS[name]
         steps = steps if DEVICE == "cuda" else 1
         try:
-            if options.trials is None:
+            if OPTIONS.trials is None:
                 run(name, make, steps, same)
             else:
-                trials(name, make, steps, options.trials)
+                trials(name, make, steps, OPTIONS.trials)
         except (ImportError, Missing) as missing:
             print(json.dumps({"model": name, "missing": str(missing)}), flush=True)
         except Exception as error:   # of one model must not end the others; the exit code says it
             traceback.print_exc()
             print(json.dumps({"model": name, "failed": f"{type(error).__name__}: {error}"[:300]}), flush=True)
-            if options.trials is None:
+            if OPTIONS.trials is None:
                 raise
         if DEVICE == "cuda":
             torch.cuda.empty_cache()

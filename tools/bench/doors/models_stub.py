@@ -1,4 +1,4 @@
-"""Stands in for models.py where there is no PyTorch: models_stub.py --trials N NAME..., on the simulated device.
+"""Stands in for models.py where there is no PyTorch, on the simulated device: models_stub.py --trials N NAME...
 
   right     its result is how many blocks counted themselves
   changing  other bits in every process, natively, too
