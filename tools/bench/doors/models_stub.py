@@ -1,4 +1,6 @@
-"""Stands in for models.py where there is no PyTorch, on the simulated device: models_stub.py --trials N NAME...
+"""Stands in for models.py where there is no PyTorch: models_stub.py --trials N NAME...
+
+On the simulated device:
 
   right     its result is how many blocks counted themselves
   changing  other bits in every process, natively, too

@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
-"""How long eight programs take that start at once, natively and under smt without managed forms of theirs.
+"""How long eight programs take that start at once, and a CUB sort alone, natively and under smt without
+managed forms of theirs.
 
     first_starts.py [--build BUILD] [--rounds 3] [--size small] [--modes native,wait=10,wait=0,ptx=0]
-                    [--device sim] [--out OUT]
+                    [--starts together,sort] [--budget SECONDS] [--device sim] [--out OUT]
 
 Each round runs each mode once natively, else twice: cold, with a fresh server and an empty cache, and warm,
 with a fresh server and the cache that the cold run left. A mode of smt is what SMT_COMPILE has: wait=10 lets
 loads wait for managed forms, ptx=0 does without managed forms. Rounds go through the modes forwards and
 backwards in turns. The figure of a run is the time from the first program's start to the last one's end; a
-run counts only if every program printed the checksum that checksums.txt has for it. The exit code is 1 if one
-did not. Results: OUT/first_starts.jsonl, and a table.
+run counts only if every program was right: printed the checksum that checksums.txt has for it, or, the sort,
+ended well. The exit code is 1 if one was not, or if no round was whole. With --budget no round is begun that
+would not be over in time. Results: OUT/first_starts.jsonl as runs end, and a table with the ratios to the
+native run of the same round, also where the run is cut off by SIGTERM.
 """
 import argparse
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
@@ -26,6 +31,8 @@ from printed import CHECKSUM, read_checksums  # noqa: E402
 
 PROGRAMS = "black_scholes,cfd,matrix_multiply,md5_hash,nbody,pathfinder,spmv,string_match"
 LOG = 1 << 24   # characters: all of it
+STARTS = ("together", "sort")
+SORTED = {None: ("libraries", "100000", "1"), "sim": ("libraries_shared", "2000", "1")}   # elements, rounds
 
 
 class Starts:
@@ -34,6 +41,12 @@ class Starts:
         programs = options.programs_dir or os.path.join(options.build, "examples", "shared")
         self.places = Places(options.build, options.preload, programs)
         self.names = options.programs.split(",")
+        self.starts = options.starts.split(",")
+        folder, *self.amount = SORTED[options.device]
+        self.sort = options.sort or os.path.join(self.places.build, "bin", "gpu", folder, "cub_sort")
+        if "sort" in self.starts and not os.path.exists(self.sort):
+            print(f"there is no {self.sort}: no sort is started", flush=True)
+            self.starts.remove("sort")
         self.checksums = read_checksums(options.checksums)
         self.lines = Lines(os.path.join(options.out, "first_starts.jsonl") if options.out else None)
         self.environment = base_environment()
@@ -45,63 +58,96 @@ class Starts:
     def judge(self, name, done):
         if done["rc"] != 0:
             return f"{name}: exit code {done['rc']}: {tail(done['out'] + done['err'], 300)}"
+        if name == "sort":   # it compares its results with the host's
+            return None
         found, wanted = CHECKSUM.search(done["out"]), self.checksums[name, self.options.size]
         if found and found[1] == wanted:
             return None
         return f"{name}: checksum {found and found[1]}, not {wanted}"
 
-    def run(self, environment, preload):
+    def commands(self, start):
+        if start == "sort":
+            return {"sort": [self.sort, *self.amount]}
+        return {name: [os.path.join(self.places.programs, name), "--size", self.options.size,
+                       "--iterations", str(self.options.iterations)] for name in self.names}
+
+    def run(self, start, environment, preload):
         """Seconds, and what was wrong."""
-        children = []
-        for name in self.names:
-            command = [os.path.join(self.places.programs, name), "--size", self.options.size,
-                       "--iterations", str(self.options.iterations)]
+        children, commands = [], self.commands(start)
+        for name, command in commands.items():
             children.append(Child(command, {**self.environment, **environment, "SMT_TENANT": name}, preload,
                                   self.options.timeout))
-        verdicts = [self.judge(name, child.finish()) for name, child in zip(self.names, children)]
+        verdicts = [self.judge(name, child.finish()) for name, child in zip(commands, children)]
         seconds = max(child.ended for child in children) - min(child.started for child in children)
         return seconds, [verdict for verdict in verdicts if verdict]
 
-    def note(self, mode, state, number, seconds, wrong, log=""):
+    def note(self, start, mode, state, number, seconds, wrong, log=""):
         ready, managed = log.count("managed form is ready"), log.count("is loaded in managed form")
-        self.lines.add(mode=mode, state=state, round=number, seconds=round(seconds, 3), wrong=wrong,
-                       ready=ready, managed=managed)
-        print(f"round {number}: {mode} {state}: {seconds:.2f} s, "
+        self.lines.add(start=start, mode=mode, state=state, round=number, seconds=round(seconds, 3),
+                       wrong=wrong, ready=ready, managed=managed)
+        print(f"round {number}: {start} {mode} {state}: {seconds:.2f} s, "
               f"{managed} images managed from the start, {ready} later",
               *wrong, sep="\n  ", flush=True)
 
-    def one(self, mode, number):
+    def one(self, start, mode, number):
         if mode == "native":
-            return self.note(mode, "-", number, *self.run({}, None))
+            return self.note(start, mode, "-", number, *self.run(start, {}, None))
         cache = tempfile.mkdtemp(prefix="smt-cache-")
         try:
             for state in ("cold", "warm"):
                 with Runtime(self.places, SMT_COMPILE=mode, SMT_CACHE_DIR=cache,
                              SMT_PROFILES="none") as runtime:
-                    seconds, wrong = self.run(runtime.variables(), self.places.preload)
-                    self.note(mode, state, number, seconds, wrong, runtime.log(LOG))
+                    seconds, wrong = self.run(start, runtime.variables(), self.places.preload)
+                    self.note(start, mode, state, number, seconds, wrong, runtime.log(LOG))
         finally:
             shutil.rmtree(cache, ignore_errors=True)
 
     def show(self, modes):
-        print(f"\n{len(self.names)} programs at once, size {self.options.size}, "
-              f"{self.options.rounds} rounds: median seconds (least, most)")
-        for mode in modes:
-            for state in ("-",) if mode == "native" else ("cold", "warm"):
-                found = [line["seconds"] for line in self.lines.all
-                         if (line["mode"], line["state"]) == (mode, state) and not line["wrong"]]
-                if found:
-                    print(f"{mode:<10} {state:<5} {statistics.median(found):6.2f} "
-                          f"({min(found):.2f}, {max(found):.2f}), {len(found)} runs")
+        for start in self.starts:
+            what = "a CUB sort" if start == "sort" else \
+                f"{len(self.names)} programs at once, size {self.options.size}"
+            print(f"\n{what}: median seconds (least, most); median of rounds to native (least, most)")
+            rows = [line for line in self.lines.all if line["start"] == start and not line["wrong"]]
+            for mode in modes:
+                for state in ("-",) if mode == "native" else ("cold", "warm"):
+                    found = {row["round"]: row["seconds"] for row in rows
+                             if (row["mode"], row["state"]) == (mode, state)}
+                    if not found:
+                        continue
+                    native = {row["round"]: row["seconds"] for row in rows if row["mode"] == "native"}
+                    ratios = ratios_of(found, native) if mode != "native" else []
+                    print(f"{mode:<10} {state:<5} {spread(found.values(), 2)}, {len(found)} runs"
+                          + (f"; {spread(ratios, 3)} of native" if ratios else ""))
+        sys.stdout.flush()
 
     def all(self):
         modes = [mode for mode in self.options.modes.split(",")
                  if not (mode == "native" and self.options.device == "sim")]
-        for number in range(1, self.options.rounds + 1):
-            for mode in modes if number % 2 else reversed(modes):
-                self.one(mode, number)
-        self.show(modes)
-        return any(line["wrong"] for line in self.lines.all)
+        begun, longest = time.monotonic(), 0
+        try:
+            for number in range(1, self.options.rounds + 1):
+                before = time.monotonic()
+                if self.options.budget and before - begun + longest > self.options.budget:
+                    print(f"no time is left for round {number}")
+                    break
+                for mode in modes if number % 2 else reversed(modes):
+                    for start in self.starts:
+                        self.one(start, mode, number)
+                longest = max(longest, time.monotonic() - before)
+        finally:
+            self.show(modes)
+        return any(line["wrong"] for line in self.lines.all) or not longest
+
+
+def ratios_of(found, native):
+    """Of rounds {number: seconds} that both have."""
+    return [found[number] / native[number] for number in sorted(found) if native.get(number)]
+
+
+def spread(values, digits):
+    values = list(values)
+    return (f"{statistics.median(values):.{digits}f} "
+            f"({min(values):.{digits}f}, {max(values):.{digits}f})")
 
 
 def main():
@@ -116,12 +162,18 @@ def main():
     parser.add_argument("--size", default="small")
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--starts", default=",".join(STARTS), help="of programs together, of the sort alone")
+    parser.add_argument("--sort", help="default: BUILD/bin/gpu/libraries/cub_sort")
+    parser.add_argument("--budget", type=float, default=0, help="seconds for all; 0: for all rounds")
     parser.add_argument("--timeout", type=int, default=60, help="seconds for one program")
     parser.add_argument("--out", help="folder for first_starts.jsonl")
     options = parser.parse_args()
     if options.device == "sim":
         options.size = "trivial"
-    return Starts(options).all()
+    if unknown := [start for start in options.starts.split(",") if start not in STARTS]:
+        parser.error(f"no start {', '.join(unknown)}; there are {', '.join(STARTS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return int(Starts(options).all())
 
 
 if __name__ == "__main__":
