@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Examples and constructs under stress for as long as it takes: nightly.py BUILD FORM [SCHEDULES [FIRST_SEED
-[MINUTES]]]
+"""Programs under random schedules for as long as it takes: nightly.py BUILD FORM [--schedules N] [--seed N]
 
-100 000 schedules in all by default, as many of each program: the examples and the programs of constructs in
-the forms that `smt rewrite` gives them (FORM source), or as nvcc built them, managed by their PTX (FORM ptx).
-Goes round and round, other seeds each time, so that what is there when time is over is of all of them. Prints
-a line a program and round, with its seeds; a program that is wrong once is not asked again. Exit code 1 if
-one is.
+  source   the examples and the programs of constructs in the persistent form that `smt rewrite` gives them
+  ptx      the same as nvcc built them, in the persistent form by their PTX
+  door     the same as nvcc built them, with doors in place of managed forms
+  graph    programs of graphs, whose kernels have doors
+
+100 000 schedules in all by default, as many of each program (of constructs, as many of each; those whose
+kernels print have no door). Goes round and round, other seeds each time, so that what is there when time is
+over is of all of them. Prints a line a program and round, with its seeds; a program that is wrong once is not
+asked again. Exit code 1 if one is wrong, or if none was stopped half way.
 """
+import argparse
 import pathlib
 import re
 import subprocess
@@ -15,50 +19,91 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-ROUND = 400        # schedules of a program, or of each construct of one
-ITERATIONS = 100
-RIGHT = re.compile(r"^(\w+): right under (\d+) schedules$", re.MULTILINE)
+CHECKSUMS = HERE.parent.parent / "examples/checksums.txt"
+RIGHT = re.compile(r"^(\w+): right under (\d+) schedules, (\d+) half way$", re.MULTILINE)
 SEED = re.compile(r"^seed (\d+):", re.MULTILINE)
+# Of each form: where constructs and examples are in a build.
+FOLDERS = {"source": ("managed", "managed/shared"), "ptx": ("plain", "shared"), "door": ("plain", "shared")}
+# Programs that check themselves, with grids that take several waves of the simulated device, and their
+# arguments. Examples at size trivial have hardly a CTA that a stop could find outside the door.
+DOORS = {"sim_mixed": ("40", "0", "400"), "sim_work": ("20", "400"), "gpu/shared/stream_pipeline": (),
+         "gpu/shared/histogram_atomics": (), "gpu/shared/managed": (), "gpu/shared/reduction": ()}
+GRAPHS = {"gpu/shared/graph_stops": ("6", "5", "256"), "gpu/shared/graph_changes": ("20", "5", "512")}
 
 
 def jobs(build, form):
-    checksums = HERE.parent.parent / "examples" / "checksums.txt"
-    constructs, examples = {"source": ("managed", "managed/shared"), "ptx": ("plain", "shared")}[form]
+    """What stress.py is told of each program."""
+    smt, doors = build / "bin/smt", ["--doors"] if form in ("door", "graph") else []
+    for name, arguments in {"door": DOORS, "graph": GRAPHS}.get(form, {}).items():
+        yield pathlib.Path(name).name, [*doors, "program", smt, build / "bin" / name, *arguments]
+    if form == "graph":
+        return
+    constructs, examples = FOLDERS[form]
     for program in sorted((build / "constructs" / constructs).iterdir()):
-        yield f"constructs in {program.name}", ["constructs", build / "bin/smt",
+        yield f"constructs in {program.name}", [*doors, "constructs", smt,
                                                 build / "constructs/plain" / program.name, program]
     for program in sorted((build / "examples" / examples).iterdir()):
-        yield program.name, ["example", build / "bin/smt", checksums, program]
+        yield program.name, [*doors, "example", smt, CHECKSUMS, program]
 
 
-def main(build, form, wanted=100_000, seed=1_000, minutes=24 * 60):
-    todo, end, total, wrong, begun = (dict(jobs(pathlib.Path(build).resolve(), form)),
-                                      time.monotonic() + minutes * 60, {}, [], time.monotonic())
-    while todo and sum(total.values()) < wanted and time.monotonic() < end:
-        for name, arguments in list(todo.items()):
-            if sum(total.values()) >= wanted or time.monotonic() > end:
-                break
-            command = [sys.executable, "-B", HERE / "stress.py", *arguments, str(ROUND),
-                       str(ITERATIONS), str(seed)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            found, seeds = RIGHT.findall(done.stdout), [int(each) for each in SEED.findall(done.stdout)]
-            for what, count in found:
-                total[what] = total.get(what, 0) + int(count)
-            print(f"{name}: seeds {min(seeds, default=seed)} to {max(seeds, default=seed)}, "
-                  f"{sum(int(count) for _, count in found)} schedules, "
-                  f"{'right' if done.returncode == 0 else 'WRONG'}", flush=True)
-            if done.returncode:
-                print(done.stdout[-4000:], flush=True)
-                wrong.append(name)
-                del todo[name]
-        seed += 1_000
-    print(f"\n{'program or construct':<24} {'schedules':>10}")
-    for name, count in sorted(total.items()):
-        print(f"{name:<24} {count:>10}")
-    print(f"{sum(total.values())} schedules of {len(total)} programs and constructs in "
-          f"{time.monotonic() - begun:.0f} s, wrong: {', '.join(wrong) or 'none'}")
-    return 1 if wrong else 0
+class Nightly:
+    def __init__(self, options):
+        self.options = options
+        self.todo = dict(jobs(pathlib.Path(options.build).resolve(), options.form))
+        self.begun = time.monotonic()
+        self.end = self.begun + options.minutes * 60
+        self.total, self.half_way, self.wrong = {}, 0, []
+
+    def over(self):
+        return sum(self.total.values()) >= self.options.schedules or time.monotonic() > self.end
+
+    def one(self, name, arguments, seed):
+        command = [sys.executable, "-B", HERE / "stress.py", *arguments,
+                   "--schedules", str(self.options.round), "--iterations", str(self.options.iterations),
+                   "--seed", str(seed)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        found, seeds = RIGHT.findall(done.stdout), [int(each) for each in SEED.findall(done.stdout)]
+        for what, count, half_way in found:
+            self.total[what] = self.total.get(what, 0) + int(count)
+            self.half_way += int(half_way)
+        print(f"{name}: seeds {min(seeds, default=seed)} to {max(seeds, default=seed)}, "
+              f"{sum(int(count) for _, count, _ in found)} schedules, "
+              f"{sum(int(half_way) for *_, half_way in found)} half way, "
+              f"{'right' if done.returncode == 0 else 'WRONG'}; "
+              f"{sum(self.total.values())} in {time.monotonic() - self.begun:.0f} s", flush=True)
+        if done.returncode:
+            print(done.stdout[-4000:], flush=True)
+            self.wrong.append(name)
+            del self.todo[name]
+
+    def all(self):
+        seed = self.options.seed
+        while self.todo and not self.over():
+            for name, arguments in list(self.todo.items()):
+                if not self.over():
+                    self.one(name, arguments, seed)
+            seed += 1_000
+        print(f"\n{'program or construct':<24} {'schedules':>10}")
+        for name, count in sorted(self.total.items()):
+            print(f"{name:<24} {count:>10}")
+        print(f"{self.options.form}: {sum(self.total.values())} schedules of {len(self.total)} programs and "
+              f"constructs, {self.half_way} launches stopped half way, in "
+              f"{time.monotonic() - self.begun:.0f} s, wrong: {', '.join(self.wrong) or 'none'}")
+        return 1 if self.wrong or not self.half_way else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("form", choices=["source", "ptx", "door", "graph"])
+    parser.add_argument("--schedules", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1_000)
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="no program is begun after that")
+    parser.add_argument("--round", type=int, default=400, help="schedules of a program at a time")
+    parser.add_argument("--iterations", type=int, default=100, help="launches of a kernel in a run")
+    return Nightly(parser.parse_args()).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3], *map(int, sys.argv[3:])))
+    sys.exit(main())

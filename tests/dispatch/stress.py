@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Programs under stress until each has been through so many random schedules. A schedule is one run of a
-kernel with a quota table, slice, stops, changes and growth of its own. What is right must not change. Seeds
-are printed; what a seed does depends on the moment, too.
+kernel, or of a graph, with a quota table, slice, stops, changes and growth of its own; at the door, with
+stops. What is right must not change. Seeds are printed; what a seed does depends on the moment, too.
 
-stress.py example SMT CHECKSUMS PROGRAM [SCHEDULES [ITERATIONS [FIRST_SEED]]]   its checksum
-stress.py constructs SMT PLAIN MANAGED [SCHEDULES [ITERATIONS [FIRST_SEED]]]    each construct of a program
-        (tests/rewrite/programs): MANAGED under stress leaves the memory and the lines that PLAIN leaves with
-        its own kernels. The same file twice: it is managed by its PTX
+stress.py example SMT CHECKSUMS PROGRAM     its checksum
+stress.py constructs SMT PLAIN MANAGED      each construct of a program (tests/rewrite/programs): MANAGED
+        under stress leaves the memory and the lines that PLAIN leaves with its own kernels. The same file
+        twice: it is managed by its PTX
+stress.py program SMT PROGRAM [ARGUMENT...]      one that checks its results itself: it prints what it prints
+        undisturbed
+
+Options: --schedules N, --iterations N, --seed N (the first one). With --doors kernels have doors and no
+managed forms. Behind a program's schedules stands how many launches were stopped half way.
 """
+import argparse
 import collections
 import contextlib
 import json
@@ -24,6 +30,10 @@ MOST_SEEDS = 100   # for 200 schedules
 # Constructs with calls through pointers, of which PTX does not say where they lead: their kernels stay as
 # they are.
 LEFT_ALONE_BY_PTX = {"indirect", "early_return_indirect"}
+# By the device's clock what is stopped, and where, does not depend on this machine's speed.
+STOPS_ONLY = 1 << 31   # in a seed: runtime/dispatch/experiments.h
+DOORS = {"SMT_SIM": "doors=1,dispatch_clock=1", "SMT_COMPILE": "ptx=0"}
+NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 
 
 @contextlib.contextmanager
@@ -42,12 +52,13 @@ def server(smt, **settings):
 
 
 def schedules(smt, tenant):
+    """And how many launches were stopped half way."""
     log = subprocess.run([smt, "log",
                           "--json"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     notes = [note["text"] for line in log.splitlines() if '"kind":"note"' in line and
              (note := json.loads(line))["tenant"] == tenant]
-    return sum(int(found[1]) for note in notes
-               if (found := re.search(r"under stress: (\d+) schedules", note)))
+    found = [found for note in notes if (found := NOTE.search(note))]
+    return sum(int(each[1]) for each in found), sum(int(each[2]) for each in found)
 
 
 def run(smt, command, *options):
@@ -59,59 +70,98 @@ def run(smt, command, *options):
     return done.stdout
 
 
-def under_stress(smt, name, command, wanted, check, first_seed):
-    """Runs a command until its kernels have been through so many schedules; `check` says what its output
-    means, or raises."""
-    seed, count = first_seed, 0
-    while count < wanted:
-        found = check(run(smt, command, "--stress", str(seed), "--tenant", name))
-        count = schedules(smt, name)
-        print(f"seed {seed}: {found}, {count} schedules", flush=True)
-        seed += 1
-        assert seed - first_seed < MOST_SEEDS * max(1, wanted / 200), \
-            f"only {count} schedules: is the program managed at all?"
-    print(f"{name}: right under {count} schedules")
+def tail(output):
+    return output.strip().rpartition("\n")[2][-60:]
 
 
-def example(smt, checksums, program, wanted=200, iterations=ITERATIONS, first_seed=1):
-    name = pathlib.Path(program).name
-    lines = [line.split() for line in pathlib.Path(checksums).read_text().splitlines()
-             if line and not line.startswith("#")]
-    expected = {(row[0], row[1]): row[2] for row in lines}[name, "trivial"]
+class Stress:
+    """What each program is to go through."""
 
-    def check(output):
-        found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
-        assert found and found[1] == expected, f"not {expected}: {output}"
-        return expected
+    def __init__(self, smt, options):
+        self.smt, self.wanted, self.first_seed = smt, options.schedules, options.seed
+        self.iterations = str(options.iterations)
+        self.settings = DOORS if options.doors else {}
 
-    with server(smt):
-        under_stress(smt, name, [program, "--size", "trivial", "--iterations", str(iterations)],
-                     wanted, check, first_seed)
+    def stress(self, seed):
+        """At the door there is nothing but stops: every other seed has as many as there can be."""
+        return str(seed + (STOPS_ONLY if self.settings and seed % 2 else 0))
+
+    def go_through(self, name, command, check):
+        """Runs a command until its kernels have been through so many schedules; `check` says what its output
+        means, or raises."""
+        seed, count, half_way = self.first_seed, 0, 0
+        while count < self.wanted:
+            found = check(run(self.smt, command, "--stress", self.stress(seed), "--tenant", name))
+            count, half_way = schedules(self.smt, name)
+            print(f"seed {seed}: {found}, {count} schedules", flush=True)
+            seed += 1
+            assert seed - self.first_seed < MOST_SEEDS * max(1, self.wanted / 200), \
+                f"only {count} schedules: is the program managed at all?"
+        print(f"{name}: right under {count} schedules, {half_way} half way")
+
+    def example(self, checksums, program):
+        name = pathlib.Path(program).name
+        lines = [line.split() for line in pathlib.Path(checksums).read_text().splitlines()
+                 if line and not line.startswith("#")]
+        expected = {(row[0], row[1]): row[2] for row in lines}[name, "trivial"]
+
+        def check(output):
+            found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
+            assert found and found[1] == expected, f"not {expected}: {output}"
+            return expected
+
+        with server(self.smt, **self.settings):
+            self.go_through(name, [program, "--size", "trivial", "--iterations", self.iterations], check)
+
+    def program(self, *command):
+        with server(self.smt, **self.settings):
+            expected = run(self.smt, command)
+
+            def check(output):
+                assert output == expected, f"not {expected}: {output}"
+                return tail(expected)
+
+            self.go_through(pathlib.Path(command[0]).name, command, check)
+
+    def constructs(self, plain, managed):
+        names = subprocess.run([plain], capture_output=True, text=True, timeout=PATIENCE,
+                               check=True).stdout.split()
+        assert names, f"{plain} names no construct"
+        with server(self.smt, SMT_COMPILE="ptx=0"):   # blocks may say their lines in any order
+            expected = {name: sorted(run(self.smt, [plain, name, self.iterations]).splitlines())
+                        for name in names}
+        by_ptx = plain == managed and not self.settings
+        with server(self.smt, **{"SMT_COMPILE": f"ptx={int(by_ptx)}", **self.settings}):
+            for name in names:
+                def check(output, name=name):
+                    found, wanted_lines = (collections.Counter(lines)
+                                           for lines in (output.splitlines(), expected[name]))
+                    assert found == wanted_lines, (f"{name}: missing {dict(wanted_lines - found)}, "
+                                                   f"not wanted {dict(found - wanted_lines)}")
+                    return max(found)
+
+                command = [managed, name, self.iterations]
+                if by_ptx and name in LEFT_ALONE_BY_PTX:
+                    check(run(self.smt, command, "--stress", str(self.first_seed), "--tenant", name))
+                    count, _ = schedules(self.smt, name)
+                    assert count == 0, f"{name} is managed by its PTX"
+                else:
+                    self.go_through(name, command, check)
 
 
-def constructs(smt, plain, managed, wanted=200, iterations=ITERATIONS, first_seed=1):
-    names = subprocess.run([plain], capture_output=True, text=True, timeout=PATIENCE,
-                           check=True).stdout.split()
-    assert names, f"{plain} names no construct"
-    with server(smt, SMT_COMPILE="ptx=0"):   # blocks may say their lines in any order
-        expected = {name: sorted(run(smt, [plain, name, str(iterations)]).splitlines()) for name in names}
-    with server(smt, SMT_COMPILE=f"ptx={int(plain == managed)}"):
-        for name in names:
-            def check(output, name=name):
-                found, wanted_lines = (collections.Counter(lines)
-                                       for lines in (output.splitlines(), expected[name]))
-                assert found == wanted_lines, \
-                    f"{name}: missing {dict(wanted_lines - found)}, not wanted {dict(found - wanted_lines)}"
-                return max(found)
-
-            command = [managed, name, str(iterations)]
-            if plain == managed and name in LEFT_ALONE_BY_PTX:
-                check(run(smt, command, "--stress", str(first_seed), "--tenant", name))
-                assert schedules(smt, name) == 0, f"{name} is managed by its PTX"
-            else:
-                under_stress(smt, name, command, wanted, check, first_seed)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["example", "constructs", "program"])
+    parser.add_argument("smt")
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--doors", action="store_true")
+    parser.add_argument("--schedules", type=int, default=200)
+    parser.add_argument("--iterations", type=int, default=ITERATIONS)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    getattr(Stress(options.smt, options), options.what)(*options.files)
 
 
 if __name__ == "__main__":
-    what, *paths = sys.argv[1:5]
-    {"example": example, "constructs": constructs}[what](*paths, *map(int, sys.argv[5:]))
+    main()
