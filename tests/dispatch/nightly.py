@@ -21,29 +21,33 @@ import time
 HERE = pathlib.Path(__file__).parent
 CHECKSUMS = HERE.parent.parent / "examples/checksums.txt"
 RIGHT = re.compile(r"^(\w+): right under (\d+) schedules, (\d+) half way$", re.MULTILINE)
+SEEDS = 1_000   # from one round to the next
 SEED = re.compile(r"^seed (\d+):", re.MULTILINE)
 # Of each form: where constructs and examples are in a build.
 FOLDERS = {"source": ("managed", "managed/shared"), "ptx": ("plain", "shared"), "door": ("plain", "shared")}
-# Programs that check themselves, with grids that take several waves of the simulated device, and their
-# arguments. Examples at size trivial have hardly a CTA that a stop could find outside the door.
-DOORS = {"sim_mixed": ("40", "0", "400"), "sim_work": ("20", "400"), "gpu/shared/stream_pipeline": (),
-         "gpu/shared/histogram_atomics": (), "gpu/shared/managed": (), "gpu/shared/reduction": ()}
-GRAPHS = {"gpu/shared/graph_stops": ("6", "5", "256"), "gpu/shared/graph_changes": ("20", "5", "512")}
+# Programs that check themselves: how many schedules, to those of others, and arguments. Examples at size
+# trivial have hardly a CTA that a stop could find outside the door.
+PROGRAMS = {"door": {"sim_mixed": (10, "100", "0", "100"), "sim_work": (10, "40", "60"),
+                     "gpu/shared/stream_pipeline": (1,), "gpu/shared/histogram_atomics": (1,),
+                     "gpu/shared/managed": (1,), "gpu/shared/reduction": (1,)},
+            "graph": {"gpu/shared/graph_stops": (1, "40", "2", "64"),
+                      "gpu/shared/graph_changes": (1, "40", "5", "128")}}
+SMS = 1, 2   # in turns, where kernels have doors
 
 
 def jobs(build, form):
-    """What stress.py is told of each program."""
+    """What stress.py is told of each program, and how many schedules, to those of others."""
     smt, doors = build / "bin/smt", ["--doors"] if form in ("door", "graph") else []
-    for name, arguments in {"door": DOORS, "graph": GRAPHS}.get(form, {}).items():
-        yield pathlib.Path(name).name, [*doors, "program", smt, build / "bin" / name, *arguments]
+    for name, (times, *arguments) in PROGRAMS.get(form, {}).items():
+        yield pathlib.Path(name).name, ([*doors, "program", smt, build / "bin" / name, *arguments], times)
     if form == "graph":
         return
     constructs, examples = FOLDERS[form]
     for program in sorted((build / "constructs" / constructs).iterdir()):
-        yield f"constructs in {program.name}", [*doors, "constructs", smt,
-                                                build / "constructs/plain" / program.name, program]
+        plain = build / "constructs/plain" / program.name
+        yield f"constructs in {program.name}", ([*doors, "constructs", smt, plain, program], 1)
     for program in sorted((build / "examples" / examples).iterdir()):
-        yield program.name, [*doors, "example", smt, CHECKSUMS, program]
+        yield program.name, ([*doors, "example", smt, CHECKSUMS, program], 1)
 
 
 class Nightly:
@@ -57,10 +61,11 @@ class Nightly:
     def over(self):
         return sum(self.total.values()) >= self.options.schedules or time.monotonic() > self.end
 
-    def one(self, name, arguments, seed):
-        command = [sys.executable, "-B", HERE / "stress.py", *arguments,
-                   "--schedules", str(self.options.round), "--iterations", str(self.options.iterations),
-                   "--seed", str(seed)]
+    def one(self, name, arguments, times, seed):
+        sms = SMS[seed // SEEDS % len(SMS)]
+        command = [sys.executable, "-B", HERE / "stress.py", *arguments, "--sms", str(sms),
+                   "--schedules", str(self.options.round * times),
+                   "--iterations", str(self.options.iterations), "--seed", str(seed)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         found, seeds = RIGHT.findall(done.stdout), [int(each) for each in SEED.findall(done.stdout)]
         for what, count, half_way in found:
@@ -79,10 +84,10 @@ class Nightly:
     def all(self):
         seed = self.options.seed
         while self.todo and not self.over():
-            for name, arguments in list(self.todo.items()):
+            for name, (arguments, times) in list(self.todo.items()):
                 if not self.over():
-                    self.one(name, arguments, seed)
-            seed += 1_000
+                    self.one(name, arguments, times, seed)
+            seed += SEEDS
         print(f"\n{'program or construct':<24} {'schedules':>10}")
         for name, count in sorted(self.total.items()):
             print(f"{name:<24} {count:>10}")

@@ -10,8 +10,9 @@ stress.py constructs SMT PLAIN MANAGED      each construct of a program (tests/r
 stress.py program SMT PROGRAM [ARGUMENT...]      one that checks its results itself: it prints what it prints
         undisturbed
 
-Options: --schedules N, --iterations N, --seed N (the first one). With --doors kernels have doors and no
-managed forms. Behind a program's schedules stands how many launches were stopped half way.
+Options: --schedules N, --iterations N, --seed N (the first one), --half-way N (fewer launches stopped half
+way are an error). With --doors kernels have doors and no managed forms, on --sms N multiprocessors: on few of
+them small grids take many waves, and between two waves there is something to stop.
 """
 import argparse
 import collections
@@ -30,9 +31,9 @@ MOST_SEEDS = 100   # for 200 schedules
 # Constructs with calls through pointers, of which PTX does not say where they lead: their kernels stay as
 # they are.
 LEFT_ALONE_BY_PTX = {"indirect", "early_return_indirect"}
-# By the device's clock what is stopped, and where, does not depend on this machine's speed.
 STOPS_ONLY = 1 << 31   # in a seed: runtime/dispatch/experiments.h
-DOORS = {"SMT_SIM": "doors=1,dispatch_clock=1", "SMT_COMPILE": "ptx=0"}
+# By the device's clock what is stopped, and where, does not depend on this machine's speed.
+DOORS = {"SMT_SIM": "doors=1,dispatch_clock=1,sms={sms}", "SMT_COMPILE": "ptx=0"}
 NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 
 
@@ -80,7 +81,9 @@ class Stress:
     def __init__(self, smt, options):
         self.smt, self.wanted, self.first_seed = smt, options.schedules, options.seed
         self.iterations = str(options.iterations)
-        self.settings = DOORS if options.doors else {}
+        self.half_way = options.half_way
+        self.settings = {name: value.format(sms=options.sms) for name, value in DOORS.items()
+                         } if options.doors else {}
 
     def stress(self, seed):
         """At the door there is nothing but stops: every other seed has as many as there can be."""
@@ -97,6 +100,7 @@ class Stress:
             seed += 1
             assert seed - self.first_seed < MOST_SEEDS * max(1, self.wanted / 200), \
                 f"only {count} schedules: is the program managed at all?"
+        assert half_way >= self.half_way, f"{name}: {half_way} launches stopped half way, not {self.half_way}"
         print(f"{name}: right under {count} schedules, {half_way} half way")
 
     def example(self, checksums, program):
@@ -156,6 +160,8 @@ def main():
     parser.add_argument("smt")
     parser.add_argument("files", nargs="+")
     parser.add_argument("--doors", action="store_true")
+    parser.add_argument("--sms", type=int, default=1)
+    parser.add_argument("--half-way", type=int, default=0)
     parser.add_argument("--schedules", type=int, default=200)
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     parser.add_argument("--seed", type=int, default=1)
