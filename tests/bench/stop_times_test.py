@@ -24,7 +24,7 @@ class StopTimes(unittest.TestCase):
 
     def start(self, *arguments):
         return subprocess.Popen([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out,
-                                 "--place", "stub", "--every", "20", *arguments],
+                                 "--place", "stub", "--every", "100", *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run_all(self, *arguments):
@@ -37,7 +37,7 @@ class StopTimes(unittest.TestCase):
         return [row for row in map(json.loads, lines) if row["part"] == part]
 
     def test_stops_of_two_kernels(self):
-        out, code = self.run_all("--budget", "40")
+        out, code = self.run_all("--budget", "26")
         self.assertEqual(code, 0, out)
         self.assertEqual([row["name"] for row in self.rows("facts")], ["stub_long", "stub_wide"])
         rows = self.rows("stops")

@@ -11,7 +11,7 @@ ENTRY = """
     mov.u64 %rd1, %globaltimer;
     ld.param.u64 %rd0, [nanoseconds];
 again:
-    nanosleep.u32 500;
+    nanosleep.u32 2000;
     mov.u64 %rd2, %globaltimer;
     sub.s64 %rd2, %rd2, %rd1;
     setp.lt.u64 %p, %rd2, %rd0;

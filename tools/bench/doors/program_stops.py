@@ -103,14 +103,14 @@ class ProgramStops:
         self.end = self.begun + options.budget
         self.environment = base_environment(with_libraries=False)
         self.environment["LD_LIBRARY_PATH"] = os.environ.get("LD_LIBRARY_PATH", "")
-        self.environment.update(PYTHONDONTWRITEBYTECODE="1",
+        self.environment.update(PYTHONDONTWRITEBYTECODE="1", TORCHINDUCTOR_COMPILE_THREADS="1",
                                 TORCHINDUCTOR_CACHE_DIR=os.path.join(options.out, "inductor"))
-        self.settings = {"SMT_POLICY": "fifo", "SMT_CACHE_DIR": os.path.join(options.out, "cache")}
+        self.settings = {"SMT_POLICY": "fifo", "SMT_CACHE_DIR": os.path.join(options.out, "cache"),
+                         "SMT_COMPILE": options.compile}
         if options.stub:
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", SMT_PROFILES="none",
                                     SMT_SIM="doors=1,grace=1,dispatch_clock=1",
                                     LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
-            self.settings["SMT_COMPILE"] = "ptx=0"
         self.programs = {name: Program(name) for name in options.programs}
         self.lock, self.children, self.cut = threading.Lock(), [], False
 
@@ -294,6 +294,8 @@ def main():
     parser.add_argument("--at-once", type=int, default=3, help="programs at a time")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=[])
     parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--compile", default="doors=1,ptx=0",
+                        help="SMT_COMPILE; without ptx=0 kernels that have PTX are in the persistent form")
     parser.add_argument("--stub", action="store_true", help="without PyTorch, on the simulated device")
     parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
     parser.add_argument("--interpreter", default=sys.executable)

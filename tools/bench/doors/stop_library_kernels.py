@@ -116,14 +116,14 @@ def triton_matmul(place, size):
     return lambda: triton_kernel.matmul(first, second)
 
 
-@kernel(*batches(262144))
+@kernel(*batches(65536))
 def triton_softmax(place, size):
     import triton_kernel
     rows = random(place, size[0], 2048, dtype=torch.float32)
     return lambda: triton_kernel.softmax(rows)
 
 
-@kernel(*batches(262144))
+@kernel(*batches(65536))
 def triton_elementwise(place, size):
     import triton_kernel
     values = random(place, size[0], 4096)

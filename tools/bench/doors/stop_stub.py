@@ -5,7 +5,7 @@ import os
 
 from driver import Driver
 
-BLOCKS, BLOCK_NS, LAUNCHES = 600, 20_000, 1
+BLOCKS, BLOCK_NS, LAUNCHES = 300, 20_000, 1
 NAMES = ("stub_long", "stub_wide")
 
 

@@ -49,7 +49,7 @@ class StopTimes:
         if options.place == "stub":
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
                                     SMT_SIM="doors=1,grace=1,dispatch_clock=1",
-                                    SMT_COMPILE="ptx=0", SMT_PROFILES="none",
+                                    SMT_PROFILES="none",
                                     LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.facts, self.problems, self.rows, self.children = {}, [], [], []
 
@@ -109,10 +109,8 @@ class StopTimes:
             self.each("facts", {}, "facts", deadline, take)
 
     def server(self, policy):
-        settings = {"SMT_POLICY": policy, "SMT_CACHE_DIR": os.path.join(self.options.out, "cache")}
-        if self.options.place == "stub":
-            settings["SMT_COMPILE"] = self.environment["SMT_COMPILE"]
-        return settings
+        return {"SMT_POLICY": policy, "SMT_CACHE_DIR": os.path.join(self.options.out, "cache"),
+                "SMT_COMPILE": "doors=1,ptx=0"}
 
     def disturbed(self, by, deadline):
         with Runtime(self.places, **self.server("priority" if by == "urgent" else "fifo")) as runtime:
