@@ -57,6 +57,11 @@ class ProgramStops(unittest.TestCase):
         out, code = self.run_all("--stops", "8", "--budget", "60", "--programs", "right,changing")
         self.assertEqual(code, 0, out)
 
+    def test_a_program_that_is_never_stopped_is_an_error(self):
+        out, code = self.run_all("--stops", "8", "--budget", "30", "--programs", "right", "--without-doors")
+        self.assertEqual(code, 1, out)
+        self.assertEqual(self.results()["right"]["result"], "same bits, NEVER STOPPED")
+
     def test_a_budget_that_is_too_short_is_said(self):
         out, code = self.run_all("--stops", "1000000", "--budget", "30", "--programs", "right")
         self.assertEqual(code, 0, out)

@@ -7,7 +7,8 @@ smt (SMT_STRESS, as many stops as there can be), each compared with the native o
 launches were stopped half way, or its part of the budget is over. A few programs at a time, on one server.
 
 A row in program_stops.jsonl for each trial and each process; one table at the end, also where the run is cut
-off by SIGTERM. Exit code 1 when bits of a deterministic program differ, or a program fails.
+off by SIGTERM. Exit code 1 when bits of a deterministic program differ, or a program fails or is
+never stopped.
 """
 import argparse
 import json
@@ -91,7 +92,12 @@ class Program:
             kind = "WRONG"
         if self.failed:
             kind = "FAILED, " + kind
-        return kind + ("" if self.half_way >= wanted else ", too few stops")
+        return kind + ("" if self.half_way >= wanted else
+                       ", too few stops" if self.half_way else ", NEVER STOPPED")
+
+    def bad(self):
+        return bool(self.failed or (self.native and not self.missing and not self.half_way) or
+                    (self.deterministic() and self.wrong))
 
 
 class ProgramStops:
@@ -108,8 +114,9 @@ class ProgramStops:
         self.settings = {"SMT_POLICY": "fifo", "SMT_CACHE_DIR": os.path.join(options.out, "cache"),
                          "SMT_COMPILE": options.compile}
         if options.stub:
+            doors = 0 if options.without_doors else 1
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", SMT_PROFILES="none",
-                                    SMT_SIM="doors=1,grace=1,dispatch_clock=1",
+                                    SMT_SIM=f"grace=1,dispatch_clock=1,doors={doors}",
                                     LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.programs = {name: Program(name) for name in options.programs}
         self.lock, self.children, self.cut = threading.Lock(), [], False
@@ -273,8 +280,7 @@ class ProgramStops:
             for child in list(self.children):
                 child.end()
             self.table()
-        return int(any(each.failed or (each.deterministic() and each.wrong)
-                       for each in self.programs.values()))
+        return int(any(each.bad() for each in self.programs.values()))
 
 
 def known(stub):
@@ -297,6 +303,7 @@ def main():
     parser.add_argument("--compile", default="doors=1,ptx=0",
                         help="SMT_COMPILE; without ptx=0 kernels that have PTX are in the persistent form")
     parser.add_argument("--stub", action="store_true", help="without PyTorch, on the simulated device")
+    parser.add_argument("--without-doors", action="store_true", help="of the stub: then nothing is stopped")
     parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
     parser.add_argument("--interpreter", default=sys.executable)
     options = parser.parse_args()
