@@ -30,10 +30,11 @@ struct Properties {
     int multiprocessors = 0;
     int compute_major = 0;
     int compute_minor = 0;
-    // The device itself assigns faults, printed text and journal entries of launches to their sessions, and a
-    // fault ends the work of its session only.
+    // The device itself assigns printed text and journal entries of launches to their sessions.
     bool keeps_sessions_apart = false;
     // The device has its own clock, which stops while the dispatcher's thread runs.
+    // A fault ends the work of its session only (Guest::lost). Else it loses the context of all sessions.
+    bool keeps_faults_apart = false;
     bool keeps_clock = false;
     // Loading code blocks until all enqueued work is complete, and blocks other calls (cuda/context_wide.h).
     bool loads_wait = false;
