@@ -5,11 +5,14 @@
 """
 
 import json
+import os
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 
-from place import MANAGED, PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish, runs
 
 
 def one_program(smt, programs):
@@ -212,6 +215,44 @@ def one_context(smt, programs):
         assert "of which kernel is not known" in culprit and "It was no kernel of this" in bystander, culprit
         for suspect in ("tenant neighbour (sim_leaves", "tenant culprit (sim_misbehave"):
             assert suspect in culprit and suspect in bystander, bystander
+
+
+def keeper_of(place):
+    return int(re.search(r"tenants' memory belongs to smt-keeper, process (\d+)", place.log())[1])
+
+
+def kept(smt, programs):
+    """Under SMT_KEEPER=1 programs run as without; the keeper ends with the server."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_KEEPER"] = "1"
+        both = [place.start(name, "work", "4", "16") for name in ("one", "two")]
+        for program in both:
+            finish(program)
+        place.run("memory", "memory")
+        place.run("counted", "variables", options=("--memory", "256M"))
+        keeper = keeper_of(place)
+        assert runs(keeper)
+        place.wait_until_empty()
+        # the keeper holds nothing any more either: its memfds are its chunks
+        files = [os.readlink(f) for f in pathlib.Path(f"/proc/{keeper}/fd").iterdir()] if os.access(
+            f"/proc/{keeper}/fd", os.R_OK) else []
+        assert not any("smt-kept" in file for file in files), files
+    assert not runs(keeper), "the keeper outlives its server"
+
+
+def keeper_killed(smt, programs):
+    """Programs go on, those that come can be served, and one line says what is different."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_KEEPER"] = "1"
+        bystander = place.start("bystander", "bystander", stdin=subprocess.PIPE)
+        assert bystander.stdout.readline() == "ready\n"
+        os.kill(keeper_of(place), signal.SIGKILL)
+        place.run("next", "work", "4", "16")
+        assert bystander.communicate("go\n", timeout=PATIENCE)[0] == "CUDA_SUCCESS\n"
+        assert bystander.returncode == 0
+        place.wait_until_empty()
+        place.wait_for_line("smt-keeper was killed by signal 9: what is mapped stays")
+        assert place.log().count("smt-keeper was killed") == 1, place.log()
 
 
 def dies_in_flight(smt, programs):
