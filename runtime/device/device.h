@@ -18,6 +18,7 @@
 #include <variant>
 
 #include "driver_api.gen.h"
+#include "runtime/device/physical_memory.h"
 #include "runtime/image/core_dump.h"
 #include "runtime/journal/journal.h"
 
@@ -30,9 +31,10 @@ struct Properties {
     int multiprocessors = 0;
     int compute_major = 0;
     int compute_minor = 0;
-    // The device itself assigns faults, printed text and journal entries of launches to their sessions, and a
-    // fault ends the work of its session only.
+    // The device itself assigns printed text and journal entries of launches to their sessions.
     bool keeps_sessions_apart = false;
+    // A fault ends the work of its session only (Guest::lost). Else it loses the context of all sessions.
+    bool keeps_faults_apart = false;
     // The device has its own clock, which stops while the dispatcher's thread runs.
     bool keeps_clock = false;
     // Loading code blocks until all enqueued work is complete, and blocks other calls (cuda/context_wide.h).
@@ -75,6 +77,11 @@ public:
     // the first call. There is one only, since a context has 32 channels to the GPU for its streams. Any
     // thread; null: it could not be made.
     CUstream errands() const;
+
+    // The memory of tenants' ranges. memory_source(): the library whose driver makes memory that this device
+    // can import; empty: any memfd is.
+    PhysicalMemory& physical_memory() { return physical_memory_; }
+    virtual std::string memory_source() const { return {}; }
 
     // From now on the driver's functions tell the calling thread's CallClock (call_clock.h). Before any other
     // thread uses the table.
@@ -148,6 +155,7 @@ protected:
     std::string key_;
 
 private:
+    PhysicalMemory physical_memory_{driver_, device_};
     std::condition_variable disturbed_;
     mutable std::once_flag errands_made_;
     mutable CUstream errands_ = nullptr;  // as long as the context

@@ -51,7 +51,12 @@ public:
     void hold(const EventPointer& event) { held_events_.push_back(event); }
     StreamPointer held(CUstream stream) const;  // null: the current record holds none with this handle
     // The current record enqueues work on the stream: noted when the record is done.
-    void uses(Stream& stream) { used_.push_back(&stream); }
+    void uses(Stream& stream) {
+        used_.push_back(&stream);
+        number_ = stream.in_flight.begin();
+    }
+    // What the last use is: the launch of a kernel, or of a graph, by its name in the journal.
+    void launches(Stream& stream, uint32_t name) { stream.in_flight.name(number_, name); }
     // Notes the uses now instead of at the end of the record: for handlers that let other threads proceed
     // before that.
     void note_uses();
@@ -100,6 +105,7 @@ private:
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;
     std::vector<Stream*> used_;
+    uint64_t number_ = 0;  // of the last use on its stream (in_flight.h)
     StreamPointer own_stream_;
     Arena::Staging staging_;
     std::vector<char> upload_;

@@ -19,6 +19,7 @@
 #include "runtime/journal/journal.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
+#include "runtime/server/keeping.h"
 #include "runtime/server/listener.h"
 #include "runtime/server/log.h"
 #include "runtime/server/printf.h"
@@ -142,6 +143,7 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     std::unique_ptr<Server> server;
     if (device) {
         if (!settings::text_of(settings::Id::kCalls).empty()) device->time_driver();
+        if (const std::string line = start_keeper(*device); !line.empty()) log_line(line);
         std::unique_ptr<schedule::Policy> policy = chosen_policy();
         const dispatch::Settings settings =
             dispatch::read_settings(device->properties().keeps_sessions_apart);

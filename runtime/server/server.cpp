@@ -105,19 +105,24 @@ bool Server::keeps() const {
 
 void Server::poison(CUresult status) {
     std::call_once(poisoned_, [&] {
-        fault_ = describe_fault(status);
-        fatal_since_.store(journal::now_ns());
-        fatal_.store(status);
-        journal_.end(journal::Ending::kFault);
+        const auto report = device_.fault();  // may wait for the device
+        std::vector<Suspect> at_fault;
         {
             std::lock_guard lock(mutex_);
-            for (Session* session : sessions_) session->poison(status, fault_);
+            at_fault = suspects();
+            fault_ = describe_fault(status, report, at_fault);
+            fatal_since_.store(journal::now_ns());
+            fatal_.store(status);
+            journal_.end(journal::Ending::kFault);
+            for (size_t i = 0; i < sessions_.size(); ++i)
+                sessions_[i]->poison(
+                    status, fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : ""));
         }
+        const std::string cleared = report_cleared(at_fault);
         note(
-            fmt::format("the shared context is lost: {}. Every session gets this error; the next program "
-                        "starts a fresh server when "
-                        "this one has left",
-                        fault_));
+            fmt::format("the shared context is lost: {}.{}{} Every session gets this error; the next "
+                        "program starts a fresh server when this one has left",
+                        fault_, cleared.empty() ? "" : " ", cleared.empty() ? "" : cleared + "."));
         if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
     });
 }
@@ -133,35 +138,47 @@ CUresult Server::fault_to_come() const {
     return CUDA_SUCCESS;
 }
 
-// The faulting kernel, by the device's report. Without a report, the tenants with possibly incomplete work:
-// one of them caused the fault.
-std::string Server::describe_fault(CUresult status) {
+std::vector<Suspect> Server::suspects() const {
+    const journal::Reader names(journal_.path());
+    std::vector<Suspect> all;
+    for (const Session* session : sessions_) {
+        const UnderWay under_way = session->under_way();
+        Suspect suspect{session->called(), under_way.operations, under_way.launches, {}, under_way.more};
+        for (uint32_t kernel : under_way.kernels) suspect.kernels.push_back(names.name(kernel));
+        all.push_back(std::move(suspect));
+    }
+    return all;
+}
+
+// The faulting kernel, by the device's report. Without a report, the tenants with launches that may be
+// incomplete: one of them caused the fault. `suspects` has the sessions' order; those that it was not are
+// cleared.
+std::string Server::describe_fault(CUresult status,
+                                   const std::variant<image::FaultSite, image::Problem>& report,
+                                   std::vector<Suspect>& suspects) const {
     const char* name = nullptr;
     if (device_.driver().cuGetErrorName) device_.driver().cuGetErrorName(status, &name);
     const std::string error = fmt::format("{} ({})", name ? name : "error", static_cast<int>(status));
-    const auto report = device_.fault();
-    std::lock_guard lock(mutex_);
-    if (const auto* site = std::get_if<image::FaultSite>(&report)) {
-        for (Session* session : sessions_)
-            if (const std::string kernel = session->kernel_at(*site); !kernel.empty())
-                return fmt::format("{} in kernel {} of {}{}", error, kernel, session->called(),
-                                   image::describe(*site));
-        return fmt::format("{} in kernel {} of a program that has left{}", error, site->kernel,
-                           image::describe(*site));
+    const auto* site = std::get_if<image::FaultSite>(&report);
+    if (!site) return report_fault(error, std::get<image::Problem>(report).text, suspects);
+    std::string described = fmt::format("{} in kernel {} of a program that has left{}", error, site->kernel,
+                                        image::describe(*site));
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+        const std::string kernel = sessions_[i]->kernel_at(*site);
+        if (kernel.empty()) {
+            suspects[i] = {suspects[i].tenant, 0, 0, {}, false};
+            continue;
+        }
+        suspects[i].more = true;
+        described = fmt::format("{} in kernel {} of {}{}", error, kernel, sessions_[i]->called(),
+                                image::describe(*site));
     }
-    std::vector<std::string> working;
-    for (const Session* session : sessions_)
-        if (session->working()) working.push_back(session->called());
-    const std::string& why = std::get<image::Problem>(report).text;
-    if (working.empty())
-        return fmt::format("{}; of which kernel is not known ({}), and no tenant has work under way", error,
-                           why);
-    return fmt::format("{}; of which kernel is not known ({}). Work was under way of {}{}", error, why,
-                       fmt::join(working, ", "), working.size() == 1 ? " alone" : "");
+    return described;
 }
 
 void Server::tick() {
     note_left_out();
+    if (const std::string news = device_.physical_memory().news(); !news.empty()) note(news);
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status);

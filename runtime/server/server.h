@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -21,6 +22,7 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/call_trace.h"
+#include "runtime/server/fault_report.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
@@ -83,7 +85,10 @@ public:
     std::string set_policy(const std::string& name);
 
 private:
-    std::string describe_fault(CUresult status);
+    // Of each session, in order. The caller of this and the next one holds mutex_.
+    std::vector<Suspect> suspects() const;
+    std::string describe_fault(CUresult status, const std::variant<image::FaultSite, image::Problem>& report,
+                               std::vector<Suspect>& suspects) const;
     void write(const std::string& line, const Session* of);
     void note_left_out();
 

@@ -184,8 +184,8 @@ void Session::end_because(const std::string& why) {
 }
 
 void Session::fault(CUresult fatal) {
-    device_.properties().keeps_sessions_apart ? poison(fatal, "its own kernel has faulted")
-                                              : server_.poison(fatal);
+    device_.properties().keeps_faults_apart ? poison(fatal, "its own kernel has faulted")
+                                            : server_.poison(fatal);
 }
 
 void Session::lost(CUresult fault, const std::string& what) {

@@ -58,9 +58,9 @@ public:
     void poison(CUresult fatal, const std::string& why);
     // Any thread: the text that the program prints when it loses the server. The first call counts.
     void say_farewell(const std::string& why);
-    void fault(CUresult fatal);                       // a call returned it: ends the context or the session
-    std::string called() const;                       // "tenant alice (train, pid 12)"
-    bool working() const { return streams_.busy(); }  // some of its work may not be complete
+    void fault(CUresult fatal);  // a call returned it: ends the context or the session
+    std::string called() const;  // "tenant alice (train, pid 12)"
+    UnderWay under_way() const { return streams_.under_way(); }
     // The name of its kernel at the site; empty: the kernel is not of this session.
     std::string kernel_at(const image::FaultSite& site) const;
     bool stuck() const { return stuck_.load(); }  // its client is gone, but its work or a call does not end

@@ -331,10 +331,10 @@ CUresult Streams::query_all() {
     return CUDA_SUCCESS;
 }
 
-bool Streams::busy() const {
-    const std::vector<StreamPointer> streams = all();
-    return std::any_of(streams.begin(), streams.end(),
-                       [](const StreamPointer& stream) { return stream->busy(); });
+UnderWay Streams::under_way() const {
+    UnderWay sum;
+    for (const StreamPointer& stream : all()) sum.add(stream->in_flight.under_way(stream->synchronized));
+    return sum;
 }
 
 bool Streams::capturing(CUstream stream) const {

@@ -28,6 +28,7 @@
 #include "driver_api.gen.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/in_flight.h"
 #include "runtime/server/memory/arena.h"
 
 namespace smt::runtime::server {
@@ -50,6 +51,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     bool blocking = false;                  // ordered with the legacy stream
     std::atomic<uint64_t> uses{0};          // number of records that enqueued work
     std::atomic<uint64_t> synchronized{0};  // uses that are known to be complete
+    InFlight in_flight;                     // the same records, for the report of a fault
     std::atomic<bool> unjoined{false};      // blocking: has work that the legacy stream does not wait for
     std::atomic<uint64_t> legacy_seen{0};   // blocking: the legacy generation that it waits for
     CUevent join = nullptr;                 // guarded by Streams::join_mutex_
@@ -135,7 +137,7 @@ public:
     void forget_code();  // the session's work is complete; its kernels may be unloaded
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
-    bool busy() const;  // whether work may be incomplete; makes no driver call
+    UnderWay under_way() const;  // what may be incomplete; makes no driver call
 
     // Counts the session's active captures. If there are none, capturing() makes no driver call.
     void capture_begun() { captures_.fetch_add(1); }

@@ -359,6 +359,29 @@ def named_fault(kind):
                 else tail(ends[-1]["err"] + status["out"] + runtime.log(1200), 2000)}
 
 
+def fault_without_dump(kind):
+    """A kernel faults beside a program that has nothing under way, and there is no dump: all the same the
+    kernel and its tenant are named, and the other program is told that it was none of its own."""
+    def start(kind, tenant):
+        return Child([os.path.join(places.programs, "faulting", "fault"), kind],
+                     {**environment, **runtime.variables(SMT_TENANT=tenant)}, places.preload, 60, stdin=True)
+    with Runtime(places, SMT_JOURNAL="core_dump=0") as runtime:
+        idle, culprit = start(kind, "idle"), start(kind, "culprit")
+        if not idle.wait_ready() or not culprit.wait_ready():
+            return failed("programs did not start", idle, culprit)
+        culprit.close_input()
+        culprit_end = culprit.finish()
+        log = runtime.log(4000)
+        idle.close_input()
+        idle_end = idle.finish()
+        named = f"in kernel faulty_{kind} of tenant culprit"
+        said = {"culprit": named in culprit_end["err"], "idle": named in idle_end["err"], "log": named in log,
+                "cleared": "It was no kernel of this program" in idle_end["err"],
+                "log clears": "It was no kernel of tenant idle" in log}
+        return {"ok": all(said.values()), "said": said, "outputs": [idle_end["out"], culprit_end["out"]],
+                "why": "" if all(said.values()) else tail(culprit_end["err"] + idle_end["err"] + log, 2000)}
+
+
 def cold_crowd():
     """Thirty programs start where no server runs: one server comes, and all are served by it."""
     with Runtime(places) as runtime:
@@ -420,6 +443,8 @@ def main(arguments=None):
                     "idle server": idle_leave}
     side_by_side |= {f"named fault: {kind}": lambda kind=kind: named_fault(kind)
                      for kind in ("store", "load", "misaligned", "trap")}
+    side_by_side |= {f"fault without dump: {kind}": lambda kind=kind: fault_without_dump(kind)
+                     for kind in ("store", "trap")}
     # take all memory, measure the whole GPU's
     by_itself = {"out of memory": out_of_memory, "many starts": starts}
     if simulated:

@@ -28,7 +28,8 @@ def expected_files(build, source, libraries, programs):
     """What a prefix holds, and what it may hold. Parts that this build lacks (no Clang, no nvcc) are expected
     nowhere."""
     files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so", f"{libraries}/cudart/libcudart.so.13",
-             f"{programs}/smt-compile", f"{programs}/demo.sh",
+             f"{programs}/smt-compile", f"{programs}/smt-keeper",
+             f"{programs}/demo.sh",
              DOCUMENTS + "copyright", "share/bash-completion/completions/smt",
              "share/zsh/site-functions/_smt", "share/zsh/vendor-completions/_smt",
              "share/fish/vendor_completions.d/smt.fish"}
@@ -50,7 +51,7 @@ def check_files(prefix, expected):
     for name in found:
         path = prefix / name
         head = path.open("rb").read(4)
-        if name.startswith("bin/") or name.endswith(("demo.sh", "smt-compile")):
+        if name.startswith("bin/") or name.endswith(("demo.sh", "smt-compile", "smt-keeper")):
             assert os.access(path, os.X_OK), f"{name} cannot be executed"
         if head == b"\x7fELF":
             dynamic = output_of("readelf", "-d", path)

@@ -478,13 +478,15 @@ def fatal_fault(place):
     output, said = place.run("fault", "cause", tenant="careless")
     assert output == f"error {ILLEGAL_ADDRESS}\n", output
     said_of_it = "smt: this program's GPU context is lost: CUDA_ERROR_ILLEGAL_ADDRESS (700)"
-    assert said_of_it in said and "Work was under way of tenant careless" in said, said
+    assert said_of_it in said and "in kernel fault of tenant careless" in said, said
+    assert "It was no kernel" not in said, said
     for process in sufferers:
         assert process.stdout.readline() == f"error {ILLEGAL_ADDRESS}\n"
     place.run("scale")   # although the sufferers are still there
     assert place.server_pid() != pid
     for process in sufferers:
-        assert "tenant careless" in finish(process)[1]
+        errors = finish(process)[1]
+        assert "tenant careless" in errors and "It was no kernel of this program" in errors, errors
     # The next server has core dumps on, which name the kernel.
     sufferer = place.start("fault", "suffer")
     assert sufferer.stdout.readline() == "ready\n"

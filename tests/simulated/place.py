@@ -42,11 +42,11 @@ class Place:
         self.folder.cleanup()
         assert error[0] or not re.search(r"Sanitizer|runtime error:", log), log
 
-    def start(self, tenant, program, *arguments, options=()):
+    def start(self, tenant, program, *arguments, options=(), stdin=None):
         return subprocess.Popen([self.smt, "run", "--tenant", tenant, *options, "--",
                                  self.programs / f"sim_{program}", *arguments],
-                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True)
+                                env=self.environment, stdin=stdin, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
 
     def run(self, tenant, program, *arguments, options=()):
         return finish(self.start(tenant, program, *arguments, options=options))
@@ -82,6 +82,12 @@ class Place:
         while not any(entry.get("tenant") == tenant and entry["kind"] == "launch"
                       for entry in map(json.loads, self.journal_now(check=False).splitlines())):
             assert time.monotonic() < deadline, f"{tenant} launches nothing"
+            time.sleep(0.02)
+
+    def wait_for_line(self, text):
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.log():
+            assert time.monotonic() < deadline, f"the log does not say {text}:\n" + self.log()
             time.sleep(0.02)
 
     def wait_until_empty(self):

@@ -5,10 +5,14 @@
 """
 
 import json
+import os
+import pathlib
 import re
+import signal
+import subprocess
 import sys
 
-from place import MANAGED, Place, finish
+from place import MANAGED, PATIENCE, Place, finish, runs
 
 
 def one_program(smt, programs):
@@ -167,6 +171,88 @@ def dies(smt, programs, what, **environment):
         finish(victim, -9)
         place.wait_until_empty()
         place.run("next", "work", "2", "8")
+
+
+def lost(place, way, *beside):
+    """`way` faults beside a program that has nothing under way, and others: what each of the two says."""
+    bystander = place.start("bystander", "bystander", stdin=subprocess.PIPE)
+    assert bystander.stdout.readline() == "ready\n"
+    started = [place.start(*each) for each in beside]
+    for program in started:
+        assert program.stdout.readline() == "ready\n"
+    culprit = place.run("culprit", "misbehave", way)
+    for program in started:
+        program.kill()
+        finish(program, -9)
+    return culprit, bystander.communicate("go\n", timeout=PATIENCE)[0]
+
+
+def one_context(smt, programs):
+    """Where a fault loses the context, every session ends with its error and a line that says of which kernel
+    and tenant it was, and the next program finds a fresh server."""
+    for way, (error, number, kernel) in {
+            "wild": ("CUDA_ERROR_ILLEGAL_ADDRESS", 700, "wild"),
+            "misaligned": ("CUDA_ERROR_MISALIGNED_ADDRESS", 716, "wild"),
+            "traps": ("CUDA_ERROR_LAUNCH_FAILED", 719, "traps"),
+            "stuck": ("CUDA_ERROR_LAUNCH_TIMEOUT", 702, "stuck")}.items():
+        with Place(smt, programs, one_context=1) as place:
+            culprit, bystander = lost(place, way)
+            named = f"{error} ({number}) in kernel {kernel} of tenant culprit (sim_misbehave, pid "
+            for output in (culprit, bystander):
+                assert error in output.splitlines(), f"{way}: {output}"
+                assert output.count("\n") == 2 and named in output, f"{way}: {output}"
+            cleared = "It was no kernel of this program"
+            assert cleared in bystander and cleared not in culprit, f"{way}: {bystander}{culprit}"
+            line = next(line for line in place.log().splitlines() if "the shared context is lost" in line)
+            assert named in line and "It was no kernel of tenant bystander (sim_bystander" in line, line
+            place.run("next", "work", "2", "8")
+            assert f"{error} ({number})" in subprocess.run(
+                [smt, "status"], env=place.environment, capture_output=True, text=True, check=True,
+                timeout=PATIENCE).stdout
+    # Beside a tenant with launches under way no kernel is accused.
+    with Place(smt, programs, one_context=1, grace=50) as place:
+        culprit, bystander = lost(place, "wild", ("neighbour", "leaves", "endless"))
+        assert "of which kernel is not known" in culprit and "It was no kernel of this" in bystander, culprit
+        for suspect in ("tenant neighbour (sim_leaves", "tenant culprit (sim_misbehave"):
+            assert suspect in culprit and suspect in bystander, bystander
+
+
+def keeper_of(place):
+    return int(re.search(r"tenants' memory belongs to smt-keeper, process (\d+)", place.log())[1])
+
+
+def kept(smt, programs):
+    """Under SMT_KEEPER=1 programs run as without; the keeper ends with the server."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_KEEPER"] = "1"
+        both = [place.start(name, "work", "4", "16") for name in ("one", "two")]
+        for program in both:
+            finish(program)
+        place.run("memory", "memory")
+        place.run("counted", "variables", options=("--memory", "256M"))
+        keeper = keeper_of(place)
+        assert runs(keeper)
+        place.wait_until_empty()
+        # the keeper holds nothing any more either: its memfds are its chunks
+        files = [os.readlink(f) for f in pathlib.Path(f"/proc/{keeper}/fd").iterdir()] if os.access(
+            f"/proc/{keeper}/fd", os.R_OK) else []
+        assert not any("smt-kept" in file for file in files), files
+    assert not runs(keeper), "the keeper outlives its server"
+
+
+def keeper_killed(smt, programs):
+    """Programs go on, those that come can be served, and one line says what is different."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_KEEPER"] = "1"
+        bystander = place.start("bystander", "bystander", stdin=subprocess.PIPE)
+        assert bystander.stdout.readline() == "ready\n"
+        os.kill(keeper_of(place), signal.SIGKILL)
+        place.run("next", "work", "4", "16")
+        assert bystander.communicate("go\n", timeout=PATIENCE)[0] == "CUDA_SUCCESS\n"
+        assert bystander.returncode == 0
+        place.wait_until_empty()
+        place.wait_for_line("smt-keeper was killed by signal 9: what is mapped stays")
+        assert place.log().count("smt-keeper was killed") == 1, place.log()
 
 
 def dies_in_flight(smt, programs):

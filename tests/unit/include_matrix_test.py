@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "runtime/settings": ["runtime/journal"],
     "runtime/protocol": ["runtime/settings"],
     "runtime/thread": [],
+    "runtime/keeper": [],
     "rewriter/device": [],
     "profiler/models": [],
     "rewriter": [],
@@ -38,8 +39,8 @@ MAY_INCLUDE = {
     # smtd
     "runtime/image": ["rewriter/ptx"],
     "rewriter/machine_code": ["rewriter/device", "runtime/image"],
-    "runtime/device": ["rewriter/ptx", "runtime/image", "runtime/journal", "runtime/protocol",
-                       "runtime/settings", "runtime/thread"],
+    "runtime/device": ["rewriter/ptx", "runtime/image", "runtime/journal", "runtime/keeper",
+                       "runtime/protocol", "runtime/settings", "runtime/thread"],
     "runtime/schedule": ["profiler/models"],
     "runtime/jit": ["rewriter/device", "rewriter/machine_code", "rewriter/ptx", "rewriter/source",
                     "runtime/image", "runtime/protocol", "runtime/settings", "runtime/thread"],
@@ -56,7 +57,7 @@ MAY_INCLUDE = {
                             "runtime/protocol", "runtime/server/memory", "runtime/server/objects",
                             "runtime/settings", "runtime/thread"],
     "runtime/server": ["profiler/collect", "runtime/device", "runtime/dispatch", "runtime/jit",
-                       "runtime/journal", "runtime/profiles",
+                       "runtime/journal", "runtime/keeper", "runtime/profiles",
                        "runtime/protocol", "runtime/server/code", "runtime/server/memory",
                        "runtime/server/objects", "runtime/settings",
                        "runtime/thread"],
@@ -81,7 +82,7 @@ MAY_INCLUDE = {
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
     "tests": [],
     # measurements: programs of their own, of which no room of the product knows
-    "tools/bench": ["profiler/collect", "profiler/models", "rewriter/ptx", "runtime/device",
+    "tools/bench": ["profiler/collect", "profiler/models", "rewriter/ptx", "runtime/device", "runtime/keeper",
                     "runtime/profiles", "runtime/protocol",
                     "runtime/schedule", "tests"],
 }

@@ -1,6 +1,7 @@
 // The real driver: loaded by name at run time, so that smtd builds and starts without one.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -97,6 +98,8 @@ public:
         return CUDA_SUCCESS;
     }
 
+    std::string memory_source() const override { return path_; }
+
     bool dumps_faults() const override { return core_dump_.enabled(); }
     bool fault_begun() const override { return core_dump_.begun(); }
     std::variant<image::FaultSite, image::Problem> fault() const override { return core_dump_.read(); }
@@ -118,6 +121,8 @@ private:
         }
         if (!library) return false;
         error.clear();
+        link_map* map = nullptr;
+        if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map) path_ = map->l_name;
         // Our own virtual driver has the same name; serving through it would be a circle.
         if (dlsym(library, "smt_is_virtual_driver")) {
             error = "the loader finds libsmt.so in place of the CUDA driver";
@@ -214,6 +219,7 @@ private:
     }
 
     CoreDumpFile core_dump_;
+    std::string path_;  // of the library
 };
 
 }  // namespace

@@ -1,6 +1,4 @@
-// Device memory: physical memory is a part of one file, mapping it is mmap at the reserved address.
-// Pinned memory is the caller's own.
-#include <fcntl.h>
+// Device memory: mapping physical memory is mmap at the reserved address. Pinned memory is the caller's own.
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -8,22 +6,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <map>
-#include <unordered_map>
 
 #include "runtime/device/hosted/backend.h"
+#include "runtime/device/hosted/physical.h"
 
 namespace smt::runtime::device::hosted {
 
 namespace {
 
-constexpr uint64_t kGranularity = 2ull << 20;
 constexpr uint64_t kMostAddresses = 1ull << 44;  // of one reservation
 
-struct Physical {
-    uint64_t offset = 0;
-    uint64_t bytes = 0;
-    uint64_t references = 1;  // handles and mappings
-};
 struct Mapping {
     uint64_t bytes;
     CUmemGenericAllocationHandle handle;
@@ -35,11 +27,6 @@ struct Registered {
 };
 
 struct MemoryState {
-    int file = -1;
-    uint64_t end = 0;
-    uint64_t used = 0;
-    uint64_t next_handle = 0x4d00;
-    std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
     std::map<CUdeviceptr, uint64_t> reservations;
     std::map<CUdeviceptr, Mapping> mappings;
     std::map<CUdeviceptr, uint64_t> allocations;  // cuMemAlloc
@@ -65,15 +52,6 @@ uint64_t plain(const uint64_t& bytes) { return bytes; }
 uint64_t of_registered(const Registered& registered) { return registered.bytes; }
 uint64_t of_mapping(const Mapping& mapping) { return mapping.bytes; }
 
-void drop(CUmemGenericAllocationHandle handle) {
-    auto found = memory_state().physical.find(handle);
-    if (found == memory_state().physical.end() || --found->second.references != 0) return;
-    fallocate(memory_state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset,
-              found->second.bytes);
-    memory_state().used -= found->second.bytes;
-    memory_state().physical.erase(found);
-}
-
 // Every mapping that starts within the range; they cannot be cut.
 void unmap(CUdeviceptr address, uint64_t bytes) {
     auto it = memory_state().mappings.lower_bound(address);
@@ -81,23 +59,9 @@ void unmap(CUdeviceptr address, uint64_t bytes) {
         void* place = mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         if (place == MAP_FAILED) return;  // no room in the kernel's tables: the rest stays mapped, and known
-        drop(it->second.handle);
+        drop_physical(it->second.handle);
         it = memory_state().mappings.erase(it);
     }
-}
-
-bool grow_file(uint64_t bytes) {
-    if (memory_state().file < 0) memory_state().file = memfd_create("device-memory", MFD_CLOEXEC);
-    return memory_state().file >= 0 &&
-           ftruncate(memory_state().file, static_cast<off_t>(memory_state().end + bytes)) == 0;
-}
-
-void soil(const Physical& physical) {
-    void* view = mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_state().file,
-                      physical.offset);
-    if (view == MAP_FAILED) return;
-    backend().soil(view, physical.bytes);
-    munmap(view, physical.bytes);
 }
 
 }  // namespace
@@ -157,37 +121,10 @@ void know_global(uint64_t address, uint64_t bytes) {
     }
 }
 
-bool take_memory(uint64_t bytes) {
-    Lock lock(world());
-    if (bytes > backend().memory_bytes() - memory_state().used) return false;
-    memory_state().used += bytes;
-    return true;
-}
-
-void give_memory(uint64_t bytes) {
-    Lock lock(world());
-    memory_state().used -= bytes;
-}
-
 }  // namespace smt::runtime::device::hosted
 
 using namespace smt::runtime::device::hosted;
 
-DRIVER_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-    if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
-    DRIVER_ASKED(cuMemGetInfo_v2);
-    Lock lock(world());
-    *total = backend().memory_bytes();
-    *free = *total - memory_state().used;
-    return CUDA_SUCCESS;
-}
-DRIVER_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
-                                                     CUmemAllocationGranularity_flags) {
-    if (!granularity) return CUDA_ERROR_INVALID_VALUE;
-    DRIVER_ASKED(cuMemGetAllocationGranularity);
-    *granularity = kGranularity;
-    return CUDA_SUCCESS;
-}
 DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment,
                                            CUdeviceptr hint, unsigned long long) {
     if (!address) return CUDA_ERROR_INVALID_VALUE;
@@ -228,28 +165,6 @@ DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     });
     return status;
 }
-DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
-                                   const CUmemAllocationProp* wanted, unsigned long long) {
-    if (!handle || !wanted) return CUDA_ERROR_INVALID_VALUE;
-    DRIVER_ASKED(cuMemCreate, "bytes=%zx", bytes);
-    if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    Lock lock(world());
-    if (!grow_file(bytes)) return memory_state().used -= bytes, CUDA_ERROR_OUT_OF_MEMORY;
-    const Physical physical{memory_state().end, bytes, 1};
-    memory_state().end += bytes;
-    *handle = memory_state().next_handle++;
-    memory_state().physical[*handle] = physical;
-    soil(physical);
-    return CUDA_SUCCESS;
-}
-DRIVER_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    DRIVER_ASKED(cuMemRelease);
-    Lock lock(world());
-    if (!memory_state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
-    drop(handle);
-    return CUDA_SUCCESS;
-}
 DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemRetainAllocationHandle);
@@ -257,30 +172,17 @@ DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*
     auto mapping = containing(memory_state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
     if (mapping == memory_state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
     *handle = mapping->second.handle;
-    ++memory_state().physical[*handle].references;
-    return CUDA_SUCCESS;
-}
-DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
-                                                              CUmemGenericAllocationHandle handle) {
-    if (!properties) return CUDA_ERROR_INVALID_VALUE;
-    DRIVER_ASKED(cuMemGetAllocationPropertiesFromHandle);
-    Lock lock(world());
-    if (!memory_state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
-    *properties = {};
-    properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    ++find_physical(*handle)->references;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                                 CUmemGenericAllocationHandle handle, unsigned long long) {
     DRIVER_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
     Lock lock(world());
-    auto physical = memory_state().physical.find(handle);
+    Physical* physical = find_physical(handle);
     auto reserved = containing(memory_state().reservations, address, plain);
-    if (physical == memory_state().physical.end() || bytes > physical->second.bytes ||
-        offset > physical->second.bytes - bytes) {
+    if (!physical || bytes > physical->bytes || offset > physical->bytes - bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    }
     if (reserved == memory_state().reservations.end() ||
         address + bytes > reserved->first + reserved->second) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -288,9 +190,9 @@ DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset
     if (containing(memory_state().mappings, address, of_mapping) != memory_state().mappings.end())
         return CUDA_ERROR_ALREADY_MAPPED;
     void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                       memory_state().file, static_cast<off_t>(physical->second.offset + offset));
+                       file_of(*physical), static_cast<off_t>(physical->offset + offset));
     if (place == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    ++physical->second.references;
+    ++physical->references;
     memory_state().mappings[address] = {bytes, handle};
     return CUDA_SUCCESS;
 }

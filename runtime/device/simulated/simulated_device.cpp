@@ -45,6 +45,7 @@ public:
         properties_.compute_minor = 0;
         properties_.granularity = 2ull << 20;
         properties_.keeps_sessions_apart = true;
+        properties_.keeps_faults_apart = !settings_.engine.one_context;
         properties_.keeps_clock = settings_.dispatch_clock;
         properties_.loads_wait = settings_.engine.loads_wait;
         properties_.puts_doors = settings_.doors;

@@ -60,6 +60,8 @@ CUresult record(Call& call, const protocol::EventRecord& request, bool* captured
     else
         call.session.events().recorded(event, {});
     if (*captured || !request.watched) return status;
+    Stream& used = *call.lane.held(stream);
+    used.in_flight.ends_at(call.session.arena().word(request.event), request.value, used.uses.load());
     // The word follows the event: a client that reads the word may query the elapsed time at once.
     return call.driver.cuStreamWriteValue64_v2(stream, call.session.arena().word_address(request.event),
                                                request.value, CU_STREAM_WRITE_VALUE_DEFAULT);

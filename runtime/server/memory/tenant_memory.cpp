@@ -6,6 +6,7 @@
 #include "runtime/server/memory/tenant_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <iterator>
 #include <thread>
@@ -18,6 +19,9 @@ namespace smt::runtime::server {
 namespace {
 
 constexpr uint64_t kFurtherRangeBytes = 64ull << 30;
+// Of slabs that a keeper makes: a takeover maps each chunk anew, so there are to be few of them.
+constexpr uint64_t kMostSlabBytes = 64ull << 20;
+constexpr uint64_t kSlabShare = 8;  // a new slab's part of what the tenant holds
 constexpr auto kPendingNap = std::chrono::microseconds(100);
 
 uint64_t chunk_multiple(uint64_t bytes) { return (bytes + kChunkBytes - 1) & ~(kChunkBytes - 1); }
@@ -80,14 +84,23 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
 
 CUresult TenantMemory::try_allocate(uint64_t bytes, CUdeviceptr* address) {
     Lock lock(mutex_);
-    if (bytes > kLargeBytes) return allocate_large(bytes, address);
+    uint64_t slab_bytes = next_slab_bytes();
+    if (bytes > std::max(kLargeBytes, slab_bytes / kSlabShare)) return allocate_large(bytes, address);
     *address = slabs_.allocate(bytes);
     if (*address) return CUDA_SUCCESS;
     uint64_t slab = 0;
-    SMT_TRY(make_chunk(kChunkBytes, &slab));
-    slabs_.add(slab, kChunkBytes);
+    CUresult status = make_chunk(slab_bytes, &slab);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY && slab_bytes > chunk_multiple(bytes))
+        status = make_chunk(slab_bytes = chunk_multiple(bytes), &slab);
+    if (status != CUDA_SUCCESS) return status;
+    slabs_.add(slab, slab_bytes);
     *address = slabs_.allocate(bytes);
     return CUDA_SUCCESS;
+}
+
+uint64_t TenantMemory::next_slab_bytes() const {
+    if (!device_.physical_memory().kept()) return kChunkBytes;
+    return std::clamp(std::bit_floor(account_->held() / kSlabShare), kChunkBytes, kMostSlabBytes);
 }
 
 CUresult TenantMemory::allocate_large(uint64_t bytes, CUdeviceptr* address) {
@@ -154,13 +167,12 @@ CUresult TenantMemory::make_chunk(uint64_t bytes, uint64_t* base) {
 }
 
 CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
-    CUmemAllocationProp properties{};
-    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = here();
-    CUmemGenericAllocationHandle memory = 0;
-    SMT_TRY(driver_.cuMemCreate(&memory, bytes, &properties, 0));
-    CUresult status = map_and_zero(base, bytes, memory);
-    driver_.cuMemRelease(memory);  // the mapping keeps the memory
+    device::PhysicalMemory::Made memory;
+    SMT_TRY(device_.physical_memory().make(bytes, base, &memory));
+    CUresult status = map_and_zero(base, bytes, memory.handle);
+    driver_.cuMemRelease(memory.handle);  // the mapping keeps the memory
+    if (status) return device_.physical_memory().forget(memory.id), status;
+    if (memory.id) kept_chunks_[base] = memory.id;
     return status;
 }
 
@@ -204,6 +216,7 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
     driver_.cuMemUnmap(base, bytes);
+    if (auto kept = kept_chunks_.extract(base)) device_.physical_memory().forget(kept.mapped());
     addresses_.release(base);
     account_->give(bytes);
 }
@@ -265,9 +278,13 @@ Charge TenantMemory::take_held(HandleKind kind, uint64_t handle) {
     return found ? std::move(found.mapped()) : Charge();
 }
 
-void TenantMemory::note_physical(CUmemGenericAllocationHandle memory, Charge charge) {
+void TenantMemory::note_physical(CUmemGenericAllocationHandle memory, Charge charge, uint64_t kept) {
+    const auto forget = [&keeper = device_.physical_memory(), kept](Charge* each) {
+        delete each;
+        keeper.forget(kept);
+    };
     Lock lock(mutex_);
-    physical_[memory] = {std::make_shared<Charge>(std::move(charge)), 1};
+    physical_[memory] = {SharedCharge(new Charge(std::move(charge)), forget), 1};
 }
 
 void TenantMemory::retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped) {

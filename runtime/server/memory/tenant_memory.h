@@ -2,7 +2,8 @@
 // determines its tenant.
 //
 //   range   := { slab | large | reservation }, all multiples of kChunkBytes
-//   slab    := one chunk of kChunkBytes, shared by small allocations (block_allocator.h)
+//   slab    := one chunk, shared by small allocations (block_allocator.h): kChunkBytes, or larger where a
+//              keeper makes it (device/physical_memory.h)
 //   large   := one chunk for one allocation of more than kLargeBytes
 //   reservation := addresses only; the application maps physical memory there itself
 //
@@ -74,8 +75,9 @@ public:
     void hold(HandleKind kind, uint64_t handle, Charge charge);
     Charge take_held(HandleKind kind, uint64_t handle);
 
-    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone.
-    void note_physical(CUmemGenericAllocationHandle memory, Charge charge);
+    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone, and
+    // belongs to the keeper until then if `kept` is its id there (0: it does not).
+    void note_physical(CUmemGenericAllocationHandle memory, Charge charge, uint64_t kept);
     // Records a further handle of the memory that is mapped at `mapped`.
     void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);
     // release_physical() is called before the driver releases a handle, restore_physical() if it failed to.
@@ -112,6 +114,7 @@ private:
     using Lock = std::lock_guard<std::mutex>;
 
     CUresult try_allocate(uint64_t bytes, CUdeviceptr* address);
+    uint64_t next_slab_bytes() const;
     CUresult allocate_large(uint64_t bytes, CUdeviceptr* address);
     CUresult make_chunk(uint64_t bytes, uint64_t* base);
     CUresult map_zeroed(uint64_t base, uint64_t bytes);
@@ -140,6 +143,7 @@ private:
     std::map<CUmemGenericAllocationHandle, Physical> physical_;
     std::map<std::pair<HandleKind, uint64_t>, Charge> held_;
     std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes; reserved when the device range was full
+    std::map<uint64_t, uint64_t> kept_chunks_;     // base -> the keeper's id
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
 

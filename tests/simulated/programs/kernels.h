@@ -98,6 +98,11 @@ again:
     ret;
 }
 
+.visible .entry traps()
+{
+    trap;
+}
+
 .visible .entry endless()
 {
 again:

@@ -1,5 +1,6 @@
 // leaves WHAT: waits to be killed with work in flight that would go on for ever, or nearly.
 //   waits      a stream waits for a value that nothing writes
+//   endless    a kernel that does not end
 //   launches   launches of thousands of times more blocks than the device has places
 #include <unistd.h>
 
@@ -23,7 +24,12 @@ int main(int, char** arguments) {
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     const bool waits = std::strcmp(arguments[1], "waits") == 0;
     if (waits) CHECK(cuStreamWaitValue32(stream, counter, 1, CU_STREAM_WAIT_VALUE_EQ));
-    for (int i = 0; !waits && i < 3; ++i)
+    const bool endless = std::strcmp(arguments[1], "endless") == 0;
+    if (endless) {
+        CHECK(cuModuleGetFunction(&spin, module, "endless"));
+        CHECK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    }
+    for (int i = 0; !waits && !endless && i < 3; ++i)
         CHECK(cuLaunchKernel(spin, 1u << 22, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuMemsetD32Async(counter, 0, 1, stream));  // so that the launches have something behind them
     if (!waits) REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);

@@ -25,6 +25,12 @@ bool cleans_up(const char* name) {
     return false;
 }
 
+// What still works in a process whose context is lost: what needs none.
+bool needs_no_context(std::string_view name) {
+    return name == "cuInit" || name == "cuCtxSetCurrent" || name == "cuThreadExchangeStreamCaptureMode" ||
+           name.starts_with("cuDevice");
+}
+
 // Of the server's calls those that load code, as they wait on an H200.
 bool loads_module(std::string_view name) {
     return name == "cuModuleLoadDataEx" || name == "cuLibraryGetModule";
@@ -52,6 +58,7 @@ SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t me
       surroundings_{memory_, engine_.journal(), engine_.machine()} {
     surroundings_.step_limit = settings.machine.step_limit;
     surroundings_.streams = Streams(streams);
+    if (settings.one_context) surroundings_.lose_context = [this](CUresult fault) { engine_.lose(fault); };
 }
 
 void SimulatedBackend::announce(const journal::Entry& entry) {
@@ -63,6 +70,7 @@ void SimulatedBackend::announce(const journal::Entry& entry) {
 void SimulatedBackend::place_managed(const ManagedMemory& memory) { managed_memory = memory; }
 
 CUresult SimulatedBackend::asked(const char* name, const char*, va_list) {
+    if (const CUresult lost = engine_.lost(); lost != CUDA_SUCCESS && !needs_no_context(name)) return lost;
     Tenant* tenant = caller().tenant.get();
     if (!tenant) return CUDA_SUCCESS;
     if (!asks_only(name)) engine_.touch(*tenant);

@@ -181,7 +181,7 @@ bool Engine::start_ready(Lock& lock) {
     const uint64_t oldest = oldest_period();
     for (const StreamPointer& stream : streams_) {
         if (stream->under_way || stream->queue.empty() || stream->turns.front().period > oldest) continue;
-        const bool lost = stream->tenant && stream->tenant->fault;
+        const bool lost = is_lost(*stream);
         // Nothing will end a wait for a value of a program that is gone.
         const bool left = stream->tenant && stream->tenant->leaving && stream->queue.front()->polled;
         if (lost || left || !stream->queue.front()->ready || stream->queue.front()->ready())
@@ -194,11 +194,21 @@ bool Engine::start_ready(Lock& lock) {
     return !ready.empty();
 }
 
+void Engine::lose(CUresult fault) {
+    int none = CUDA_SUCCESS;
+    lost_.compare_exchange_strong(none, fault);
+    attention_ = true;
+}
+
+bool Engine::is_lost(const SimulatedStream& stream) const {
+    return lost() != CUDA_SUCCESS || (stream.tenant && stream.tenant->fault);
+}
+
 // After a fault has ended a tenant none of its work is carried out, and threads that wait for it go on.
 void Engine::start(Lock& lock, const StreamPointer& stream) {
     const std::shared_ptr<Node> node = stream->queue.front();
     stream->under_way = true;
-    if (stream->tenant && stream->tenant->fault) {
+    if (is_lost(*stream)) {
         if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) return carry_out(lock, stream, *node);
         return finish(*stream);
     }
@@ -224,13 +234,13 @@ void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
     machine_.launch(std::move(grid));
 }
 
-// A fault ends everything that its tenant has on the machine.
+// A fault ends everything that its tenant has on the machine, or everything.
 void Engine::kernel_over(const StreamPointer& stream) {
     std::erase_if(grids_, [&](const auto& each) { return each.first == stream; });
     done_by_machine_.push_back(stream);
-    if (!stream->tenant || !stream->tenant->fault) return;
+    if (!is_lost(*stream)) return;
     for (const auto& [other, grid] : grids_) {
-        if (other->tenant == stream->tenant) machine_.cancel(*grid);
+        if (is_lost(*other)) machine_.cancel(*grid);
     }
 }
 

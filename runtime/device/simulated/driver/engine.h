@@ -47,6 +47,7 @@ public:
         std::chrono::milliseconds grace{100};
         uint32_t sessions = 0;
         bool loads_wait = false;
+        bool one_context = false;  // a fault ends the work of all sessions
     };
     // Makes a grid of a launch; `over` is called on the engine's thread when it is.
     using MakeGrid = std::function<std::shared_ptr<Grid>(const hosted::Launch&, std::shared_ptr<Tenant>,
@@ -84,6 +85,11 @@ public:
     // The calling thread loads code. Where that waits (Settings), what is submitted from now on begins when
     // all earlier work is over; a thread that loads a module waits for that.
     void begin_load(bool module);
+
+    // A fault has lost the one context (Settings): no work is carried out any more, and waiting threads
+    // go on.
+    void lose(CUresult fault);
+    CUresult lost() const { return static_cast<CUresult>(lost_.load()); }
 
     // One thread looks at what the device does and decides what it does next. While it is at work the clock
     // stands; it rests until a moment of this clock, until disturb(), or until the engine stops. `due`: the
@@ -126,6 +132,7 @@ private:
     void rest(hosted::Lock& lock);
     void let_look();  // its moment has come
     bool looks_next() const;
+    bool is_lost(const SimulatedStream& stream) const;
     bool polls() const;  // a stream waits for memory that others write
 
     const Settings settings_;
@@ -133,6 +140,7 @@ private:
     Machine machine_;
     OrderedJournal journal_;
     std::atomic<uint64_t> now_ns_{0};
+    std::atomic<int> lost_{CUDA_SUCCESS};
     std::mutex step_;
 
     // Guarded by hosted::world().

@@ -180,6 +180,10 @@ void KernelGrid::report(const GridResult& result) {
 }
 
 void KernelGrid::lose(CUresult error, const std::string& what) {
+    if (surroundings_.lose_context) {
+        if (tenant_) tenant_->tell("the simulated device: " + what);
+        return surroundings_.lose_context(error);
+    }
     if (!tenant_) return;
     int none = CUDA_SUCCESS;
     if (tenant_->fault.compare_exchange_strong(none, error)) tenant_->lost(error, what);

@@ -19,8 +19,9 @@ struct LaunchSurroundings {
     const Clock& clock;
     journal::Writer* names = nullptr;  // once there is a journal
     uint64_t step_limit = 0;
-    uint64_t launches = 0;  // %gridid
-    Streams streams{""};    // of what kernels execute
+    uint64_t launches = 0;                         // %gridid
+    Streams streams{""};                           // of what kernels execute
+    std::function<void(CUresult)> lose_context{};  // null: a fault ends the work of its tenant only
 };
 
 std::shared_ptr<Grid> make_kernel_grid(LaunchSurroundings& surroundings, const hosted::Launch& launch,

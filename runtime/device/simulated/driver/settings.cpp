@@ -13,6 +13,7 @@ Settings read_settings() {
     settings.doors = flag_of(Id::kSimDoors);
     settings.dispatch_clock = flag_of(Id::kSimDispatchClock);
     settings.engine.loads_wait = flag_of(Id::kSimLoadsWait);
+    settings.engine.one_context = flag_of(Id::kSimOneContext);
     settings.engine.sessions = static_cast<uint32_t>(number_of(Id::kSimTenants));
     settings.memory_bytes = number_of(Id::kSimMemory);
     settings.streams = smt::settings::text_of(Id::kSimStreams);

@@ -36,6 +36,10 @@ struct Tenant {
         std::lock_guard lock(guest_mutex);
         if (guest) guest->print(text);
     }
+    void tell(const std::string& line) {
+        std::lock_guard lock(guest_mutex);
+        if (guest) guest->tell(line);
+    }
     void lost(CUresult what, const std::string& text) {
         std::lock_guard lock(guest_mutex);
         if (guest) guest->lost(what, text);

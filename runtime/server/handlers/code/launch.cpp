@@ -292,6 +292,7 @@ CUresult handle_launch(Call& call) {
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
+    if (!captures) call.lane.launches(*target, kernel->journal_name);
     if (!captures && kernel->looked.load(std::memory_order_relaxed) != LoadedKernel::kSettled) [[unlikely]]
         look_for_form(call, *kernel);
     request.form = kernel->managed.load(std::memory_order_acquire);

@@ -77,6 +77,7 @@ CUresult handle_graph_launch(Call& call) {
         SMT_TRY(stream->guard());
         return call.driver.cuGraphLaunch(exec, stream->handle);
     }
+    call.lane.launches(*stream, call.session.journal_name_of_graphs());
     const bool prints = call.session.code().graphs_print().load(std::memory_order_relaxed);
     GraphCopies::Launch copy;
     SMT_TRY(

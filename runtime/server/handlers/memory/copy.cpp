@@ -18,6 +18,7 @@ CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value,
     if (synchronizes && call.session.code().output_expected().exchange(false)) {
         SMT_TRY(await(call, stream));
     }
+    stream.in_flight.ends_at(call.session.arena().word(word), value, stream.uses.load());
     return call.driver.cuStreamWriteValue64_v2(stream.handle, call.session.arena().word_address(word), value,
                                                CU_STREAM_WRITE_VALUE_DEFAULT);
 }

@@ -18,6 +18,17 @@ CUmemLocation here(Call& call, CUmemLocation location) {
     return location;
 }
 
+// A keeper makes memory without special demands only.
+CUresult make_physical(Call& call, size_t bytes, const CUmemAllocationProp& properties,
+                       unsigned long long flags, device::PhysicalMemory::Made* made) {
+    const bool plain = properties.type == CU_MEM_ALLOCATION_TYPE_PINNED && flags == 0 &&
+                       properties.allocFlags.compressionType == 0 &&
+                       properties.allocFlags.gpuDirectRDMACapable == 0 && properties.allocFlags.usage == 0;
+    device::PhysicalMemory& memory = call.session.device().physical_memory();
+    if (plain && memory.kept()) return memory.make(bytes, 0, made);
+    return call.driver.cuMemCreate(&made->handle, bytes, &properties, flags);
+}
+
 }  // namespace
 
 CUresult cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CUmemAllocationProp* wanted,
@@ -46,16 +57,21 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     Charge charge;
     CUresult status = memory.charge(bytes, &charge);
     if (status != CUDA_SUCCESS) return status;
-    status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
+    device::PhysicalMemory::Made made;
+    status = make_physical(call, bytes, properties, flags, &made);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
         TenantRanges::trim_all();
-        status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
+        status = make_physical(call, bytes, properties, flags, &made);
     }
+    if (status != CUDA_SUCCESS) return status;
+    *handle = made.handle;
+    status = memory.zero_physical(made.handle, bytes);
     if (status == CUDA_SUCCESS) {
-        status = memory.zero_physical(*handle, bytes);
-        if (status != CUDA_SUCCESS) call.driver.cuMemRelease(*handle);
+        memory.note_physical(made.handle, std::move(charge), made.id);
+    } else {
+        call.driver.cuMemRelease(made.handle);
+        call.session.device().physical_memory().forget(made.id);
     }
-    if (status == CUDA_SUCCESS) memory.note_physical(*handle, std::move(charge));
     return status;
 }
 
