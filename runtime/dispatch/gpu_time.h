@@ -2,10 +2,11 @@
 //
 // Time on the GPU says little where tenants overlap: a kernel beside another one may take twice as long, or
 // no longer at all. So completed work counts with the time that it takes alone, which is progress. That time
-// is learnt for each kernel, in proportion to its blocks, whenever no other tenant has work on the GPU. A
-// policy that holds tenants back makes such times; others come when a program starts first, or others wait
-// for their hosts. A launch of a kernel that was never seen alone counts with an equal part of the time: half
-// of it beside one other tenant.
+// is learnt for each kernel and shape of launch whenever no other tenant has work on the GPU. A policy that
+// holds tenants back makes such times; others come when a program starts first, or others wait for their
+// hosts. A launch that was never seen alone counts with an equal part of the time: half of it beside one
+// other tenant. A part of a launch counts in proportion to its blocks. One shape says nothing about another:
+// a grid of one block and one of ten take equally long.
 //
 // A tenant's streams divide its time equally among them while they overlap, so a tenant that is alone
 // receives no more than the time that passes.
@@ -55,10 +56,10 @@ private:
     TimePoint together_{};
 };
 
-// What a kernel takes alone. Any thread.
+// What a launch of one shape takes alone. Any thread.
 class TimeAlone {
 public:
-    // Of a launch of so many blocks, in ns. 0: not known.
+    // Of so many of its blocks, in ns. 0: not known.
     double of(double blocks) const {
         return static_cast<double>(block_ps_.load(std::memory_order_relaxed)) * blocks / kPicoseconds;
     }
@@ -68,6 +69,20 @@ public:
 private:
     static constexpr double kPicoseconds = 1000;
     std::atomic<uint64_t> block_ps_{0};
+};
+
+// A kernel's, by the shape of its launches. Any thread.
+class TimesAlone {
+public:
+    // Valid as long as this is. Beyond kMost shapes, those of a like number of blocks share one.
+    TimeAlone& of(uint64_t blocks, uint32_t threads);
+    void forget();
+
+    static constexpr size_t kMost = 256;
+
+private:
+    std::mutex mutex_;  // guards the map, not what is in it
+    std::unordered_map<uint64_t, TimeAlone> by_shape_;
 };
 
 // A tenant's. Any thread.
@@ -89,7 +104,7 @@ public:
 
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
     void over(TimeAlone& kernel, uint64_t blocks, bool whole);
-    void over_unmanaged(uint64_t key) { over(unmanaged_[key], 1, true); }  // UnmanagedLaunch::key
+    void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
     // all the time, so that it did not end long ago.
     void settle(bool at_work, TimePoint now, bool learns = true);
@@ -108,7 +123,7 @@ private:
 
     Company& company_;
     Received& tenant_;
-    std::unordered_map<uint64_t, TimeAlone> unmanaged_;  // by key
+    std::unordered_map<uint64_t, TimeAlone> unmanaged_;  // by key; bounded
     std::vector<Item> over_;
     bool at_work_ = false;
     Company::Sums since_;  // when work began, or was last over

@@ -268,7 +268,7 @@ CUresult ManagedStream::settle() {
         const uint64_t before = work.done;
         settle(work);
         learner_.ran(work, before);
-        gpu_time_.over(work.function->alone, work.done - before, !stopped && !quotas);
+        gpu_time_.over(work.alone(), work.done - before, !stopped && !quotas);
     };
     if (preemptor_.in_quota_mode()) {
         LaunchQueue::Works& waiting = queue_.waiting();

@@ -171,7 +171,7 @@ private:
         for (const Work& each : queue_.in_flight()) {
             if (!over(each)) break;
             const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
-            gpu_time_.over(each.function->alone, each.left(), !tried);
+            gpu_time_.over(each.alone(), each.left(), !tried);
         }
     }
     CUresult come_to_rest();

@@ -51,6 +51,7 @@ public:
     static constexpr size_t kAtLeast = 2;
     static constexpr size_t kAtMost = 64;
     static constexpr schedule::Duration kTime = std::chrono::microseconds(100);
+    static constexpr size_t kMostKnown = 4096;
     static constexpr schedule::Duration kStall = std::chrono::seconds(2);
 
 private:

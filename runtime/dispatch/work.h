@@ -110,7 +110,7 @@ struct ManagedFunction {
     std::atomic<uint64_t> stop_ns{0};
     // Device time of a block in ps, with launches back to back. 0: not known.
     std::atomic<uint64_t> block_cost_ps{0};
-    TimeAlone alone;
+    TimesAlone alone;
     SaturatingCtas enough;  // used where the kernel is preemptible
 
 private:
@@ -173,6 +173,7 @@ struct Work : KernelCall {
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
+    TimeAlone& alone() const { return function->alone.of(total, threads()); }
     // Splits off the blocks that the launch under way does not cover. Empty: it covers all.
     std::optional<Work> cut() {
         if (covered == left()) return std::nullopt;

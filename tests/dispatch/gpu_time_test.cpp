@@ -8,6 +8,7 @@ using dispatch::Company;
 using dispatch::GpuTime;
 using dispatch::Received;
 using dispatch::TimeAlone;
+using dispatch::TimesAlone;
 
 namespace {
 
@@ -116,6 +117,28 @@ TEST_CASE("GPU time: nothing is learnt from a launch that was stopped", "[dispat
     t.first.settle(false, kStart + 100us);
     CHECK(t.kernel.of(1) == 0);
     CHECK(t.one.ns == ns(100us));
+}
+
+TEST_CASE("GPU time: one shape of a kernel's launches says nothing about another", "[dispatch]") {
+    Two t;
+    TimesAlone kernel;
+    t.first.settle(true, kStart);
+    t.first.over(kernel.of(1, 128), 1, true);
+    t.first.settle(false, kStart + 5us);
+    CHECK(kernel.of(1, 128).of(1) == Approx(5'000));
+    CHECK(kernel.of(40'000, 128).of(40'000) == 0);
+    CHECK(kernel.of(1, 256).of(1) == 0);
+    kernel.forget();
+    CHECK(kernel.of(1, 128).of(1) == 0);
+}
+
+TEST_CASE("GPU time: the shapes that are kept apart are bounded", "[dispatch]") {
+    TimesAlone kernel;
+    for (uint64_t blocks = 1; blocks <= TimesAlone::kMost; ++blocks) kernel.of(blocks, 64).learn(1, 10);
+    kernel.of(5'000, 64).learn(5'000, 50'000);
+    CHECK(kernel.of(6'000, 64).of(6'000) == Approx(60'000));
+    CHECK(kernel.of(9'000, 64).of(9'000) == 0);
+    CHECK(kernel.of(1, 64).of(1) == Approx(10));
 }
 
 TEST_CASE("GPU time: unmanaged launches count by their key", "[dispatch]") {
