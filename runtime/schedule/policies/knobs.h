@@ -53,7 +53,12 @@ struct ShareKnobs {
     Duration tick = std::chrono::microseconds(100);
 };
 
+// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
+// more: a fifth of this, about as much as quotas gain at best.
+inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
+
 struct GreedyKnobs {
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
     // For kernels of which not one CTA fits beside the others.
     AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(10),
                         .boost = std::chrono::milliseconds(10)};
@@ -82,6 +87,7 @@ struct SliceKnobs {
 };
 
 struct CompactKnobs {
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
     // An idle tenant keeps its place for this time, as it keeps its turn under fair.
     Duration idle_grace = std::chrono::microseconds(200);
     AgingKnobs aging = {};
