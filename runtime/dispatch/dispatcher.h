@@ -4,7 +4,8 @@
 // A decision is made on the thread that brings news. That is a program's thread when a launch arrives that
 // the policy may care about, so that no other thread has to be woken first. It is the dispatcher's own thread
 // when the GPU has completed something. While no tenant is preemptible, launches pass without a decision, and
-// the dispatcher's thread sleeps.
+// the dispatcher's thread sleeps. While one tenant alone has work, its launches pass without a decision, and
+// the dispatcher's thread sees them (solo.h).
 //
 // decide() makes a snapshot, asks the policy (policy_in_force.h), and gives its decision to the streams'
 // orders (orders.h). look() asks experiments instead, where a stream is under one (experiments.h). Both end
@@ -28,6 +29,7 @@
 #include "runtime/dispatch/policy_in_force.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/dispatch/settings.h"
+#include "runtime/dispatch/solo.h"
 #include "runtime/dispatch/spin_lock.h"
 #include "runtime/dispatch/supplies.h"
 #include "runtime/dispatch/tenants.h"
@@ -77,6 +79,13 @@ public:
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return tenants_.alone(); }
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
+    const Solo& solo() const { return solo_; }
+    void began_unasked();  // a stream in a solo session has begun to work
+    // Streams that began to work: by a question to the policy, or in a solo session.
+    struct Begins {
+        uint64_t asked = 0, unasked = 0;
+    };
+    Begins begins() const { return {asked_.load(), unasked_.load()}; }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
     void kept_back();
     void look_again();  // look again soon: there is something to learn
@@ -104,6 +113,11 @@ private:
     void read_mappings();
 
     void decide();
+    bool ask_and_carry_out();  // false: a study is missing
+    void take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over);
+    bool hear_late(std::vector<schedule::Kernel>&& over);
+    const Tenant* alone_with_work(const Tenant* last) const;
+    void note_decisions();
     Member* member_of(uint64_t stream);
     void give(const schedule::Assignment& assignment);
     void give(const schedule::Confinement& confinement);
@@ -125,9 +139,12 @@ private:
     Supplies supplies_;
     Company company_;
 
-    std::atomic<bool> tops_up_{false};  // the thread looks again soon
-    std::atomic<int> wanted_{0};        // program threads that want mutex_
-    std::mutex mutex_;                  // guards the rest
+    std::atomic<bool> tops_up_{false};  // the thread looks again soon, for launches that are kept back
+    std::atomic<bool> looks_{true};     // the thread looks again soon, for work that begins
+    Solo solo_;
+    std::atomic<uint64_t> asked_{0}, unasked_{0};
+    std::atomic<int> wanted_{0};  // program threads that want mutex_
+    std::mutex mutex_;            // guards the rest
     PolicyInForce policy_;
     Experiments experiments_;
     Tenants tenants_;
@@ -135,6 +152,7 @@ private:
     QuiesceWindows quiesce_;
     std::condition_variable told_;      // for waits in begin_quiesce()
     schedule::TimePoint read_again_{};  // earliest next read of mappings
+    schedule::TimePoint last_work_{};   // that the thread has seen, by the host's clock
     bool ending_ = false;
     Thread thread_;  // started for the first stream
 };

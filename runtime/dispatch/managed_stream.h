@@ -32,7 +32,8 @@
 //
 // Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
 // are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
-// progress.cpp what policies see, and managed_stream.cpp the rest.
+// unmanaged_side.cpp what they do around unmanaged launches, progress.cpp what policies see, and
+// managed_stream.cpp the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -102,6 +103,10 @@ public:
     const Tenant& tenant() const { return *tenant_; }
     // The first unfinished launch. False: nothing is left to do, or nothing can run.
     bool describe(schedule::Kernel* kernel);
+    // It has begun to work in a solo session (solo.h), and no decision has seen that. take_unheard(): a
+    // decision sees it now; what its work could do.
+    bool unheard() const { return unheard_.load(std::memory_order_relaxed) != kHeard; }
+    std::optional<Abilities> take_unheard();
     void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
     bool keeps_back();  // poll() hands over launches that are kept here
@@ -140,6 +145,8 @@ private:
     using State = Preemptor::State;
     using Event = Preemptor::Event;
     using Lock = std::unique_lock<std::mutex>;
+    // Never reported, because the client is gone. Not an error that would end the context.
+    static constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
 
     // With mutex_ held, as all below.
     LaunchForm& form_of(const Work& work) {
@@ -177,12 +184,14 @@ private:
     CUresult come_to_rest();
     void learn_now();  // reads mappings, unless a stop or a run is under way
 
-    // For program_side.cpp.
+    // For program_side.cpp and unmanaged_side.cpp.
+    bool in_solo_session() const;  // it may begin to work without a decision
+    void begin_unasked(const Abilities& can);
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);
     int confined(const UnmanagedLaunch& launch);
     void go_away(int multiprocessors, UnmanagedPass* pass);
-    CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
+    CUresult await_turn(Lock& lock, UnmanagedPass* pass);
     UnmanagedWindow::Number take_number(uint64_t key);  // 0: none was free in time
     CUresult await_room(Lock& lock);
     void await_launch_ahead(Lock& lock);
@@ -219,6 +228,8 @@ private:
     const uint64_t id_;
     SideStream side_stream_;  // for the program's threads
     Waits waits_;
+    enum : uint8_t { kHeard = 0, kBegan = 1, kStops = 2, kKeepsQuotas = 4 };
+    std::atomic<uint8_t> unheard_{kHeard};
 
     std::mutex mutex_;  // guards the rest
     Changes changes_;

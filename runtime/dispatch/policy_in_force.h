@@ -31,6 +31,7 @@ public:
     schedule::Policy::Stops stops() const { return policy_->stops(); }
     // Streams are sampled: the policy goes by the progress of kernels.
     bool samples() const { return stops() == schedule::Policy::Stops::kAny; }
+    bool leaves_alone() const { return policy_->leaves_alone(); }  // after ask()
     int part() const { return policy_->part(snapshot_.device); }
 
     // Of the last decision. Its kernels and urgent tenants are to be replaced before ask().

@@ -80,6 +80,23 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     return markers_.reached() < markers_.last();
 }
 
+bool ManagedStream::in_solo_session() const {
+    const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) ||
+                      tenant_->preemptor.load(std::memory_order_relaxed);
+    return asks && dispatcher_.solo().of(*tenant_);
+}
+
+void ManagedStream::begin_unasked(const Abilities& can) {
+    const int seen = kBegan | (can.stop ? kStops : 0) | (can.quota ? kKeepsQuotas : 0);
+    unheard_.fetch_or(static_cast<uint8_t>(seen), std::memory_order_relaxed);
+}
+
+std::optional<Abilities> ManagedStream::take_unheard() {
+    if (!unheard()) return std::nullopt;
+    const uint8_t seen = unheard_.exchange(kHeard, std::memory_order_relaxed);
+    return Abilities{.stop = (seen & kStops) != 0, .quota = (seen & kKeepsQuotas) != 0};
+}
+
 void ManagedStream::note_gpu_time() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();

@@ -95,6 +95,7 @@ private:
     SmSetPointer places_;
     UnmanagedLaunch launch_;
     UnmanagedWindow::Number number_ = 0;
+    bool unasked_ = true;  // no decision was made for it
 };
 
 // The unmanaged work of one stream, and where a policy confines it to. Guarded by its stream's lock.

@@ -37,6 +37,10 @@ public:
     // Whether stops should be short and launches should leave room for newcomers: launches then use the
     // saturating CTA count. Finding it costs each program some slow launches (dispatch/saturating_ctas.h).
     virtual bool short_stops() const { return true; }
+    // After decide(): whether the tenant of all the kernels, if there is but one, goes on as it is, whatever
+    // it launches, until another tenant has work. Then its launches begin without a decision, and decide()
+    // hears of them soon after (dispatch/solo.h).
+    virtual bool leaves_alone() const { return false; }
     // The number of multiprocessors that confinements use, so that the set can be created in advance; 0: the
     // policy makes none.
     virtual int part(const Device&) const { return 0; }

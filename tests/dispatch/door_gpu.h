@@ -96,13 +96,13 @@ public:
 private:
     CUresult launch(CUfunction function, CUstream stream, void** extra) {
         if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        const std::lock_guard lock(mutex_);
         CHECK(stream == kProgram);
         uint32_t name = 0;
         DoorLaunch door;
         CHECK(*static_cast<size_t*>(extra[3]) == kOwnBytes + sizeof door);
         std::memcpy(&name, extra[1], sizeof name);
         std::memcpy(&door, static_cast<char*>(extra[1]) + kOwnBytes, sizeof door);
-        const std::lock_guard lock(mutex_);
         ++launches;
         queue_.push_back([this, name, door, unit = door.from](uint64_t& units) mutable {
             for (; unit < door.to; ++unit) {

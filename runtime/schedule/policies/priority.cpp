@@ -44,6 +44,7 @@ public:
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
+    bool leaves_alone() const override { return true; }
     int part(const Device& device) const override {
         return whole_ || device.multiprocessors < kKeptFree
                    ? 0

@@ -32,6 +32,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 
@@ -75,6 +76,7 @@ public:
     explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "share"; }
     Stops stops() const override { return Stops::kAny; }
+    bool leaves_alone() const override { return contenders_ < 2; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
@@ -280,10 +282,10 @@ private:
     }
 
     // When the next one may have to be held back, or may go on.
-    void ask_again(TimePoint now, Wanted& wanted) const {
-        const auto contenders = std::count_if(parties_.begin(), parties_.end(),
-                                              [&](const Party& each) { return contends(each, now); });
-        if (contenders < 2) return;
+    void ask_again(TimePoint now, Wanted& wanted) {
+        contenders_ = std::count_if(parties_.begin(), parties_.end(),
+                                    [&](const Party& each) { return contends(each, now); });
+        if (contenders_ < 2) return;
         for (const Party& each : parties_) {
             if (!each.works) {
                 if (contends(each, now)) wanted.ask_again(knobs_.gap - (now - *each.idle));
@@ -319,6 +321,7 @@ private:
     TimePoint trial_ends_{}, next_trial_{};   // until when, and when another may be
     TimePoint seen_{};                        // the last call
     double clock_ = 0;                        // the smallest virtual time of contenders so far
+    std::ptrdiff_t contenders_ = 0;           // at the last call
 };
 
 }  // namespace
