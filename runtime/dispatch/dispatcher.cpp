@@ -18,6 +18,8 @@ constexpr auto kBetweenRefills = 1ms;        // most further workers find no pla
 constexpr auto kRest = 100ms;                // between looks if no news is due
 constexpr auto kShortRest = 5ms;             // while there is something to learn about a kernel
 constexpr schedule::Duration kLook = 500ns;  // between looks, on a device that keeps its own clock
+constexpr auto kWatch = 20us;                // the same, for the ends of all launches
+constexpr auto kBetweenTimes = 200ms;        // that kernels have taken so far, in the journal
 constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
 // In a solo session, after the last work. Longer than the time between two launches of a program that waits
 // for each result: to wake the thread would cost the program more than the launch.
@@ -142,6 +144,7 @@ void Dispatcher::leave(ManagedStream& stream) {
     if (left != members_.end()) {
         if (left->trial) notes_.note(stream.tenant(), left->trial->summary());
         notes_.placed(stream.tenant(), stream.placement());
+        stream.write_times();
         members_.erase(left);
     }
     solo_.end();
@@ -186,6 +189,7 @@ void Dispatcher::run() {
         }
         rest(lock);
         read_mappings();
+        write_times();
     }
 }
 
@@ -219,6 +223,7 @@ schedule::Duration Dispatcher::poll_interval() {
     const bool any = std::any_of(members_.begin(), members_.end(),
                                  [](const Member& each) { return each.stream->keeps_back(); });
     tops_up_.store(any);
+    if (settings_.gpu_time) return kWatch;
     return any ? settings_.ahead / kTopUps : schedule::Duration(learning() ? kShortRest : kRest);
 }
 
@@ -233,6 +238,12 @@ void Dispatcher::read_mappings() {
     read_again_ = now() + kShortRest;
     if (!settings_.maps && !learning()) return;
     for (const Member& member : members_) member.stream->read_mappings();
+}
+
+void Dispatcher::write_times() {
+    if (!settings_.gpu_time || now() < write_again_) return;
+    write_again_ = now() + kBetweenTimes;
+    for (const Member& member : members_) member.stream->write_times();
 }
 
 bool Dispatcher::look() {
@@ -294,7 +305,8 @@ void Dispatcher::refill(schedule::TimePoint now) {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through())
+        if (!tenant.preemptible.load() && !tenant.preemptor.load() && !settings_.gpu_time &&
+            member.stream->passes_through())
             continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel) || member.stream->held_back()) return true;

@@ -70,6 +70,7 @@ public:
         return static_cast<uint64_t>(std::chrono::nanoseconds(now().time_since_epoch()).count());
     }
     bool maps() const { return settings_.maps; }
+    bool gpu_time() const { return settings_.gpu_time; }  // launches are watched to their ends
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }
@@ -111,6 +112,7 @@ private:
     schedule::Duration poll_interval();  // until the next look, if nothing else is due
     bool learning() const;               // a launch in flight will show how long blocks take
     void read_mappings();
+    void write_times();
 
     void decide();
     bool ask_and_carry_out();  // false: a study is missing
@@ -150,9 +152,10 @@ private:
     Tenants tenants_;
     std::vector<Member> members_;
     QuiesceWindows quiesce_;
-    std::condition_variable told_;      // for waits in begin_quiesce()
-    schedule::TimePoint read_again_{};  // earliest next read of mappings
-    schedule::TimePoint last_work_{};   // that the thread has seen, by the host's clock
+    std::condition_variable told_;       // for waits in begin_quiesce()
+    schedule::TimePoint read_again_{};   // earliest next read of mappings
+    schedule::TimePoint write_again_{};  // earliest next write of GPU times
+    schedule::TimePoint last_work_{};    // that the thread has seen, by the host's clock
     bool ending_ = false;
     Thread thread_;  // started for the first stream
 };

@@ -105,6 +105,7 @@ public:
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
     void over(TimeAlone& kernel, uint64_t blocks, bool whole);
     void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
+    double expected_unmanaged(uint64_t key) { return unmanaged_[key].of(1); }
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
     // all the time, so that it did not end long ago.
     void settle(bool at_work, TimePoint now, bool learns = true);

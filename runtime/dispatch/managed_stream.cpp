@@ -30,7 +30,8 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
       door_({dispatcher, *tenant_, stream, markers_, learner_}),
       graph_({dispatcher, *tenant_, stream, markers_, learner_}),
-      gpu_time_(dispatcher.company(), tenant_->received) {}
+      gpu_time_(dispatcher.company(), tenant_->received),
+      times_(dispatcher.gpu_time() ? std::make_unique<KernelTimes>() : nullptr) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -74,8 +75,8 @@ CUresult ManagedStream::issue(Work&& work) {
     queue_.issued(std::move(work), now);
     if (idle) note_gpu_time();
     // The end of these launches is waited for.
-    const bool awaited =
-        tenant_->preemptor.load(std::memory_order_relaxed) || !form.may_follow(queue_.in_flight().size());
+    const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
+                         !form.may_follow(queue_.in_flight().size());
     return awaited || queue_.wants_marker() ? mark() : CUDA_SUCCESS;
 }
 
@@ -107,6 +108,9 @@ void ManagedStream::prune() {
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.marker > over) break;
         gpu_time_.over_unmanaged(each.key);
+        if (times_)
+            times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
+                         true);
     }
     if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
     if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
@@ -268,7 +272,7 @@ CUresult ManagedStream::settle() {
         const uint64_t before = work.done;
         settle(work);
         learner_.ran(work, before);
-        gpu_time_.over(work.alone(), work.done - before, !stopped && !quotas);
+        note_part(work, work.done - before, !stopped && !quotas, work.left() == 0);
     };
     if (preemptor_.in_quota_mode()) {
         LaunchQueue::Works& waiting = queue_.waiting();
@@ -364,6 +368,7 @@ void ManagedStream::forget_code() {
     const Lock lock = spin_lock(mutex_);
     learn_now();  // the last chance
     learner_.forget_code();
+    if (times_) times_->forget_code();
 }
 
 }  // namespace smt::runtime::dispatch

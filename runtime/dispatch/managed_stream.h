@@ -50,6 +50,7 @@
 #include "runtime/dispatch/door_form.h"
 #include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/graph_form.h"
+#include "runtime/dispatch/kernel_times.h"
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/persistent_form.h"
 #include "runtime/dispatch/preemptor.h"
@@ -138,6 +139,7 @@ public:
     };
     bool front(Front* front);
     bool poll();                  // looks what the GPU has done; true: the state has changed
+    void write_times();           // GPU times of kernels that have changed, to the journal
     Placement::Sums placement();  // of its quota-mode runs, where workers write mappings
 
 private:
@@ -173,12 +175,15 @@ private:
     // GPU time received (gpu_time.h): of launches that are over, and of those in flight that are about to be
     // forgotten because they are over.
     void note_gpu_time();
+    // So many blocks of the work are over. `whole`: it was not stopped within. `ends`: no block is left.
+    void note_part(const Work& work, uint64_t blocks, bool whole, bool ends);
+    bool one_wave(const UnmanagedLaunch& launch);
     template <class Over>
     void note_over(const Over& over) {
         for (const Work& each : queue_.in_flight()) {
             if (!over(each)) break;
             const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
-            gpu_time_.over(each.alone(), each.left(), !tried);
+            note_part(each, each.left(), !tried, true);
         }
     }
     CUresult come_to_rest();
@@ -242,6 +247,7 @@ private:
     GraphForm graph_;
     UnmanagedSide unmanaged_;
     GpuTime gpu_time_;
+    const std::unique_ptr<KernelTimes> times_;  // null: not asked for
     TicketSamples samples_;
     bool gone_ = false;          // its client
     std::string waits_because_;  // the policy's reason for the wait

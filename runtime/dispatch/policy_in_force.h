@@ -30,7 +30,7 @@ public:
     bool may_stop() const { return may_stop_.load(std::memory_order_relaxed); }  // any tenant
     schedule::Policy::Stops stops() const { return policy_->stops(); }
     // Streams are sampled: the policy goes by the progress of kernels.
-    bool samples() const { return stops() == schedule::Policy::Stops::kAny; }
+    bool samples() const { return policy_->follows_launches(); }
     bool leaves_alone() const { return policy_->leaves_alone(); }  // after ask()
     int part() const { return policy_->part(snapshot_.device); }
 

@@ -101,8 +101,27 @@ void ManagedStream::note_gpu_time() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();
     const bool at_work = work && !at_wait();
+    if (times_) times_->settle(at_work, dispatcher_.now());
     if (gpu_time_.needs_settling(at_work))
         gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
+}
+
+void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
+    TimeAlone& alone = work.alone();
+    gpu_time_.over(alone, blocks, whole);
+    if (!times_ || blocks == 0) return;
+    const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
+    times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},
+                 !work.graph && work.total <= together, alone.of(static_cast<double>(blocks)),
+                 ends);
+}
+
+void ManagedStream::write_times() {
+    std::lock_guard lock(mutex_);
+    if (!times_) return;
+    times_->report([&](const KernelTimes::Which& which, const KernelTimes::Sum& sum) {
+        dispatcher_.notes().gpu_time(*tenant_, id_, which, sum);
+    });
 }
 
 void ManagedStream::end_waits() {

@@ -47,14 +47,22 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     CUresult status = mark();
     --unmanaged_.entering;
     unmanaged_.last_other = markers_.last();
-    unmanaged_.in_flight.push_back(
-        {markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(), pass.launch_.key});
+    unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(),
+                                    pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_)});
     note_gpu_time();
     if (unasked) begin_unasked({});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     if (unasked) dispatcher_.began_unasked();
     return back != CUDA_SUCCESS ? back : status;
+}
+
+// Asks the driver, so only where GPU times are wanted.
+bool ManagedStream::one_wave(const UnmanagedLaunch& launch) {
+    if (!times_ || !launch.function) return false;
+    const int fits = times_->fits(dispatcher_.driver(), launch.function, launch.threads, launch.shared_bytes);
+    return launch.blocks <=
+           uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 0));
 }
 
 // The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long

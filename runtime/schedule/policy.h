@@ -37,6 +37,8 @@ public:
     // Whether stops should be short and launches should leave room for newcomers: launches then use the
     // saturating CTA count. Finding it costs each program some slow launches (dispatch/saturating_ctas.h).
     virtual bool short_stops() const { return true; }
+    // decide() is called for each launch, not only when kernels come, go and stop.
+    virtual bool follows_launches() const { return stops() == Stops::kAny; }
     // After decide(): whether the tenant of all the kernels, if there is but one, goes on as it is, whatever
     // it launches, until another tenant has work. Then its launches begin without a decision, and decide()
     // hears of them soon after (dispatch/solo.h).

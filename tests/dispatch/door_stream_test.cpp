@@ -1,6 +1,7 @@
 // A stream whose kernels have doors, on a GPU of the test's own (door_gpu.h): what is stopped goes on where
 // it was, in the program's order.
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 
 #include "runtime/device/device.h"
@@ -28,8 +29,9 @@ struct DoorStream {
     ManagedFunction with_door, persistent, failing;
     std::unique_ptr<ManagedStream> stream;
 
-    explicit DoorStream(schedule::Duration ahead = {})
-        : dispatcher(device, journal, std::make_unique<tests::Undecided>(), {.ahead = ahead}) {
+    explicit DoorStream(schedule::Duration ahead = {}, bool gpu_time = false)
+        : dispatcher(device, journal, std::make_unique<tests::Undecided>(),
+                     {.gpu_time = gpu_time, .ahead = ahead}) {
         with_door.function = reinterpret_cast<CUfunction>(1);
         with_door.form = Form::kDoor;
         with_door.launch_offset = DoorGpu::kOwnBytes;
@@ -276,6 +278,48 @@ TEST_CASE("stream with doors: no stop is written before the stop word is cleared
     REQUIRE(it.stream->stop());
     CHECK(it.come_to_end().state == Seen::kWaiting);
     CHECK(it.gpu.ran.empty());
+}
+
+TEST_CASE("stream with doors: the journal has the GPU time of each kernel, and what of it cannot be stopped",
+          "[dispatch]") {
+    constexpr uint32_t kAtOnce = DoorGpu::kSms * DoorGpu::kFits;
+    std::map<uint32_t, journal::Entry> times;  // by kernel
+    for (const bool wanted : {true, false}) {
+        DoorStream it({}, wanted);
+        it.begin(1, 1);
+        it.come_to_end();
+        const auto takes = [&](uint32_t kernel, uint32_t blocks, schedule::Duration time) {
+            Work work;
+            work.function = &it.with_door;
+            work.entry.name = kernel;
+            work.entry.value = 5;
+            work.grid[0] = blocks;
+            work.total = blocks;
+            work.parameters.resize(DoorGpu::kOwnBytes);
+            REQUIRE(it.stream->launch(std::move(work)) == CUDA_SUCCESS);
+            it.stream->pass_through();
+            it.device.time = it.device.now() + time;
+            it.come_to_end();
+            it.device.time = it.device.now() + std::chrono::seconds(1);
+        };
+        takes(11, kAtOnce + 1, std::chrono::microseconds(30));
+        takes(12, kAtOnce, std::chrono::microseconds(20));
+        takes(12, kAtOnce + 1, std::chrono::microseconds(5));
+        it.stream->write_times();
+        times.clear();
+        journal::Reader(it.journal.path()).read(0, [&](const journal::Entry& entry) {
+            if (entry.kind == journal::Kind::kGpuTime && entry.name) times[entry.name] = entry;
+        });
+        if (!wanted) break;
+        REQUIRE(times.size() == 2);
+        CHECK(times[11].end_ns == 30'000);
+        CHECK(times[11].start_ns == 0);
+        CHECK(times[11].value == 5);
+        CHECK(times[12].end_ns == 25'000);
+        CHECK(times[12].start_ns == 20'000);
+        CHECK(times[12].grid[0] == 2);
+    }
+    CHECK(times.empty());
 }
 
 TEST_CASE("stream with doors: without its client what is in flight is stopped, and the rest dropped",

@@ -76,6 +76,7 @@ public:
     explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "share"; }
     Stops stops() const override { return Stops::kAny; }
+    bool follows_launches() const override { return false; }
     bool leaves_alone() const override { return contenders_ < 2; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
