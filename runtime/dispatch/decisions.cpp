@@ -8,19 +8,38 @@
 namespace smt::runtime::dispatch {
 
 void Dispatcher::decide() {
+    const Tenant* const solo = solo_.tenant();
+    for (const Member& member : members_) member.stream->tenant().free.store(false);
     if (policy_.studying()) {  // the decision is made when the study has been learnt
         solo_.end();
         return;
     }
-    const Tenant* const solo = solo_.tenant();
     std::vector<schedule::Kernel> over;
     take_snapshot(solo, &over);
     const bool decided = (over.empty() || hear_late(std::move(over))) && ask_and_carry_out();
     solo_.begin(decided ? alone_with_work(solo) : nullptr);
+    if (decided) let_begin();
+}
+
+void Dispatcher::end_unasked() {
+    solo_.end();
+    for (const Member& member : members_) member.stream->tenant().free.store(false);
+}
+
+void Dispatcher::let_begin() {
+    if (quiesce_.open()) return;
+    for (const Member& member : members_) {
+        const Tenant& tenant = member.stream->tenant();
+        if (policy_.lets_begin(tenant)) tenant.free.store(true);
+    }
+    for (const Member& member : members_) {
+        if (member.trial || !member.orders.runs_freely()) member.stream->tenant().free.store(false);
+    }
 }
 
 // The streams of the solo tenant come last: if another tenant has work the session is over by then.
-// `over`: work of the session that is over and that no decision has seen, as if it ran.
+// Work that began unasked, is over, and was seen by no decision is taken as if it ran: that of the solo
+// session is in `over`.
 void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over) {
     schedule::Snapshot& snapshot = policy_.snapshot();
     snapshot.urgent.clear();
@@ -35,18 +54,20 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
             member.decided = !member.trial && member.stream->describe(&kernel);
             any |= member.decided || member.trial;
             const std::optional<Abilities> unheard = member.stream->take_unheard();
-            if (member.decided || !unheard) continue;
-            kernel.state = schedule::Kernel::State::kRunning;
-            kernel.managed = unheard->quota;
-            kernel.has_door = unheard->stop && !unheard->quota;
-            over->push_back(std::move(kernel));
+            if (member.decided) continue;
+            if (unheard && !member.trial) {
+                kernel.state = schedule::Kernel::State::kRunning;
+                kernel.managed = unheard->quota;
+                kernel.has_door = unheard->stop && !unheard->quota;
+                if (those_of_solo) over->push_back(kernel);
+            }
+            if (!unheard || those_of_solo) kernel = {};
         }
         return any;
     };
     if (look_at(false)) solo_.end();
     look_at(true);
-    size_t next = 0;
-    std::erase_if(snapshot.kernels, [&](const schedule::Kernel&) { return !members_[next++].decided; });
+    std::erase_if(snapshot.kernels, [](const schedule::Kernel& kernel) { return kernel.id == 0; });
 }
 
 // The policy decides on `over` with what else its tenant has: other tenants had no work then.

@@ -73,9 +73,8 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::note_decisions() {
     const std::string sums = policy_.durations();
     if (sums.empty()) return;
-    notes_.note({}, fmt::format("{}; launches waited for {} of them, and {} had no need to: their tenant was "
-                                "alone with work",
-                                sums, asked_.exchange(0), unasked_.exchange(0)));
+    notes_.note({}, fmt::format("{}; launches waited for {} of them, and {} had no need to", sums,
+                                asked_.exchange(0), unasked_.exchange(0)));
 }
 
 // ---- For sessions and streams
@@ -88,7 +87,7 @@ void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     const WantedLock lock(wanted_, mutex_);
     note_decisions();
-    solo_.end();
+    end_unasked();
     policy_.adopt(std::move(policy));
     notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
     weigh_tenants();
@@ -111,7 +110,7 @@ void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
 void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     const WantedLock lock(wanted_, mutex_);
     tenants_.exit(tenant);
-    solo_.end();
+    end_unasked();
     weigh_tenants();
     decide();
     device_.disturb();
@@ -147,7 +146,7 @@ void Dispatcher::leave(ManagedStream& stream) {
         stream.write_times();
         members_.erase(left);
     }
-    solo_.end();
+    end_unasked();
     device_.disturb();  // a thread in begin_quiesce() may wait for a stop on this stream
 }
 

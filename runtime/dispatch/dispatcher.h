@@ -49,6 +49,7 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // Whether the policy wants short stops. Takes no lock.
     bool short_stops() const { return policy_.short_stops(); }
+    schedule::Duration least_saved() const { return policy_.least_saved(); }
     // Whether the policy may stop tenants at all. Takes no lock.
     bool may_stop() const { return policy_.may_stop(); }
     // Takes no lock: also for a dispatcher that hangs.
@@ -116,6 +117,8 @@ private:
 
     void decide();
     bool ask_and_carry_out();  // false: a study is missing
+    void end_unasked();        // all launches that begin ask
+    void let_begin();
     void take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over);
     bool hear_late(std::vector<schedule::Kernel>&& over);
     const Tenant* alone_with_work(const Tenant* last) const;

@@ -56,15 +56,17 @@ private:
     TimePoint together_{};
 };
 
-// What a launch of one shape takes alone. Any thread.
-class TimeAlone {
+// What a launch of one shape takes. Any thread.
+class LaunchTime {
 public:
     // Of so many of its blocks, in ns. 0: not known.
     double of(double blocks) const {
         return static_cast<double>(block_ps_.load(std::memory_order_relaxed)) * blocks / kPicoseconds;
     }
+    uint64_t block_ps() const { return block_ps_.load(std::memory_order_relaxed); }
+    void set_block_ps(uint64_t ps) { block_ps_.store(ps, std::memory_order_relaxed); }
     void learn(double blocks, double took_ns);
-    void forget() { block_ps_.store(0); }
+    void forget() { set_block_ps(0); }
 
 private:
     static constexpr double kPicoseconds = 1000;
@@ -72,17 +74,17 @@ private:
 };
 
 // A kernel's, by the shape of its launches. Any thread.
-class TimesAlone {
+class LaunchTimes {
 public:
     // Valid as long as this is. Beyond kMost shapes, those of a like number of blocks share one.
-    TimeAlone& of(uint64_t blocks, uint32_t threads);
+    LaunchTime& of(uint64_t blocks, uint32_t threads);
     void forget();
 
     static constexpr size_t kMost = 256;
 
 private:
     std::mutex mutex_;  // guards the map, not what is in it
-    std::unordered_map<uint64_t, TimeAlone> by_shape_;
+    std::unordered_map<uint64_t, LaunchTime> by_shape_;
 };
 
 // A tenant's. Any thread.
@@ -103,7 +105,7 @@ public:
     GpuTime& operator=(const GpuTime&) = delete;
 
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
-    void over(TimeAlone& kernel, uint64_t blocks, bool whole);
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole);
     void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
     double expected_unmanaged(uint64_t key) { return unmanaged_[key].of(1); }
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
@@ -111,11 +113,11 @@ public:
     void settle(bool at_work, TimePoint now, bool learns = true);
     bool needs_settling(bool at_work) const { return !over_.empty() || at_work != at_work_; }
     // For what is under way: `next`, null: not known, of so many blocks.
-    schedule::Duration receiving(const TimeAlone* next, uint64_t blocks, TimePoint now);
+    schedule::Duration receiving(const LaunchTime* next, uint64_t blocks, TimePoint now);
 
 private:
     struct Item {
-        TimeAlone* kernel;
+        LaunchTime* kernel;
         double blocks;
         bool whole;
     };
@@ -124,7 +126,7 @@ private:
 
     Company& company_;
     Received& tenant_;
-    std::unordered_map<uint64_t, TimeAlone> unmanaged_;  // by key; bounded
+    std::unordered_map<uint64_t, LaunchTime> unmanaged_;  // by key; bounded
     std::vector<Item> over_;
     bool at_work_ = false;
     Company::Sums since_;  // when work began, or was last over

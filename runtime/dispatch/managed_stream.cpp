@@ -69,6 +69,7 @@ CUresult ManagedStream::issue(Work&& work) {
     bool anew = false;
     SMT_TRY(form.prepare(work, idle, &anew));
     if (anew) SMT_TRY(get_ready());
+    work.endures = will_endure(work);
     SMT_TRY(form.launch(work));
     const schedule::TimePoint now = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
@@ -78,6 +79,17 @@ CUresult ManagedStream::issue(Work&& work) {
     const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
                          !form.may_follow(queue_.in_flight().size());
     return awaited || queue_.wants_marker() ? mark() : CUDA_SUCCESS;
+}
+
+// What cannot be stopped must not follow what can: it would overtake what a stop leaves of that. Where a stop
+// would save little of that, too, it is not stopped any more.
+bool ManagedStream::will_endure(const Work& work) {
+    LaunchForm& form = form_of(work);
+    if (tenant_->tried() || form.worth_stopping(work)) return false;
+    const LaunchQueue::Works& in_flight = queue_.in_flight();
+    if (in_flight.empty() || in_flight.back().endures) return true;
+    const std::optional<schedule::TimePoint> end = queue_.expected_end();
+    return end && *end - dispatcher_.now() <= dispatcher_.least_saved() && form.let_pass();
 }
 
 // When the GPU reaches the marker, everything before it is over.

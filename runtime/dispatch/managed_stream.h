@@ -157,6 +157,7 @@ private:
     }
     bool may_follow(const Work& work);  // what is in flight
     CUresult issue(Work&& work);
+    bool will_endure(const Work& work);
     CUresult mark();
     CUresult mark_by_write();
     CUresult get_ready();
@@ -190,7 +191,7 @@ private:
     void learn_now();  // reads mappings, unless a stop or a run is under way
 
     // For program_side.cpp and unmanaged_side.cpp.
-    bool in_solo_session() const;  // it may begin to work without a decision
+    bool begins_unasked() const;  // it may begin to work without a decision
     void begin_unasked(const Abilities& can);
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);

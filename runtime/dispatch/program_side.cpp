@@ -43,7 +43,7 @@ CUresult ManagedStream::launch(Work&& work) {
     work.number = queue_.next_number();
     go_on();
     const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
-    const bool unasked = passes && begins && in_solo_session();
+    const bool unasked = passes && begins && begins_unasked();
     LaunchQueue::Works& waiting = queue_.waiting();
     if (passes && (!begins || unasked || !tenant_->preemptible.load(std::memory_order_relaxed))) {
         const bool news = begins && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
@@ -119,7 +119,7 @@ bool ManagedStream::held_back() {
 CUresult ManagedStream::note_other() {
     Lock lock = spin_lock(mutex_);
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-    const bool begins = markers_.reached() == markers_.last(), unasked = begins && in_solo_session();
+    const bool begins = markers_.reached() == markers_.last(), unasked = begins && begins_unasked();
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
     if (unasked) begin_unasked({});
@@ -190,7 +190,8 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
+        } else if (!tenant_->preemptible.load() || queue_.in_flight().back().endures ||
+                   (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
         } else {

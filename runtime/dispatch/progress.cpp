@@ -48,8 +48,8 @@ void ManagedStream::note_received(schedule::Kernel* kernel) {
     const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
     kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
     kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
-    kernel->receiving = gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0,
-                                            dispatcher_.now());
+    kernel->receiving =
+        gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0, dispatcher_.now());
 }
 
 bool ManagedStream::describe(schedule::Kernel* kernel) {
@@ -80,10 +80,10 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     return markers_.reached() < markers_.last();
 }
 
-bool ManagedStream::in_solo_session() const {
+bool ManagedStream::begins_unasked() const {
     const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) ||
                       tenant_->preemptor.load(std::memory_order_relaxed);
-    return asks && dispatcher_.solo().of(*tenant_);
+    return asks && (dispatcher_.solo().of(*tenant_) || tenant_->free.load());
 }
 
 void ManagedStream::begin_unasked(const Abilities& can) {
@@ -107,7 +107,7 @@ void ManagedStream::note_gpu_time() {
 }
 
 void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
-    TimeAlone& alone = work.alone();
+    LaunchTime& alone = work.alone();
     gpu_time_.over(alone, blocks, whole);
     if (!times_ || blocks == 0) return;
     const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);

@@ -42,7 +42,7 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
     Lock lock = spin_lock(mutex_);
     const bool begins = markers_.reached() == markers_.last();
-    const bool undecided = begins && pass.unasked_, unasked = undecided && in_solo_session();
+    const bool undecided = begins && pass.unasked_, unasked = undecided && begins_unasked();
     const bool news = undecided && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
     CUresult status = mark();
     --unmanaged_.entering;
@@ -111,7 +111,7 @@ CUresult ManagedStream::await_turn(Lock& lock, UnmanagedPass* pass) {
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
         if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
-        if (preemptor_.in(State::kPassThrough) && (asked || under_way() || in_solo_session())) {
+        if (preemptor_.in(State::kPassThrough) && (asked || under_way() || begins_unasked())) {
             *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
             if (*number) return CUDA_SUCCESS;
             lock.unlock();

@@ -159,7 +159,7 @@ TEST_CASE("stream with doors: what is soon over is not waited for, and a stop le
     std::mt19937_64 random(2);
     for (int round = 0; round < 50; ++round) {
         DoorStream it(kAhead);
-        it.with_door.block_cost_ps = 1;
+        it.with_door.queued.of(30, 1).set_block_ps(3000);
         it.begin(0, 1);
         std::vector<DoorGpu::Unit> all;
         for (uint32_t name = 0; name < 20; ++name) {
@@ -187,7 +187,7 @@ TEST_CASE("stream with doors: what is soon over is not waited for, and a stop le
 
 TEST_CASE("stream with doors: a stop is of what follows the last other operation", "[dispatch]") {
     DoorStream it(kAhead);
-    it.with_door.block_cost_ps = 1;
+    it.with_door.queued.of(100, 1).set_block_ps(3000);
     it.begin(2, 100);
     it.gpu.run(10);
     REQUIRE(it.stream->guard() == CUDA_SUCCESS);
@@ -206,7 +206,7 @@ TEST_CASE("stream with doors: what takes unknown time, or longer than was expect
           "[dispatch]") {
     for (const bool late : {false, true}) {
         DoorStream it(kAhead);
-        it.with_door.block_cost_ps = late ? 1 : 0;
+        it.with_door.queued.of(100, 1).set_block_ps(late ? 3000 : 0);
         it.begin(2, 100);
         if (late) it.device.time = it.device.now() + std::chrono::seconds(1);
         REQUIRE(it.stream->guard() == CUDA_SUCCESS);

@@ -177,7 +177,7 @@ TEST_CASE("solo: under policies that decide on a tenant's own kernels each launc
 }
 
 TEST_CASE("solo: another tenant's launch ends the session, and its end begins another one", "[solo]") {
-    Two it("share");
+    Two it("fair");
     const auto asked = [&] { return it.dispatcher.begins().asked; };
     REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
     CHECK(it.dispatcher.solo().of(*it.one));
@@ -332,7 +332,7 @@ TEST_CASE("solo: a stream that has begun without a question is looked at by the 
 
 TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[solo]") {
     {
-        Two it("share");
+        Two it("fair");
         it.device.set_loads_wait();
         it.launch(*it.first);
         it.end(*it.first);
@@ -346,7 +346,7 @@ TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[so
         it.pass(1s);
         it.end(*it.first);
     }
-    Two it(schedule::make_policy("share"), 0, 1);
+    Two it(schedule::make_policy("fair"), 0, 1);
     for (int i = 0; i < 5; ++i) {
         it.launch(*it.first);
         it.end(*it.first);
@@ -355,13 +355,13 @@ TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[so
 }
 
 TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its session", "[solo]") {
-    Two it("share");
+    Two it("fair");
     it.launch(*it.first);
     it.end(*it.first);
     REQUIRE(it.dispatcher.solo().of(*it.one));
     it.dispatcher.set_policy(schedule::make_policy("hpf"));
     CHECK(it.dispatcher.solo().tenant() == nullptr);
-    it.dispatcher.set_policy(schedule::make_policy("share"));
+    it.dispatcher.set_policy(schedule::make_policy("fair"));
     it.launch(*it.first);
     it.end(*it.first);
     CHECK(it.dispatcher.solo().of(*it.one));

@@ -145,7 +145,7 @@ TEST_CASE("share: a tenant of which much is guessed is alone for a while", "[pol
         return policy->decide({device(4), {stopped ? waiting(known) : known, other}}, kBegin + now);
     };
     CHECK(said(at(0ms, 0ms, false)).empty());
-    CHECK(said(at(9ms, 4ms, false)).empty());
+    CHECK(said(at(9ms, 400us, false)).empty());
     const Decision begins = at(10ms, 5ms, false);
     CHECK(said(begins) == Said{{1, "wait"}});
     CHECK(*begins.again <= 5ms);

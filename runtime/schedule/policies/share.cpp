@@ -44,6 +44,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr int kMostDoubled = 6;
+constexpr double kStillGuessed = 0.8;  // of what was guessed before a trial: it was in vain
 constexpr auto kNewAfter = std::chrono::seconds(1);  // a tenant without work for so long is new
 
 double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
@@ -66,9 +67,10 @@ struct Party {
     double beside = 0, got = 0;
     bool slowed = true;  // by them, in the last window
 
-    // Since it was tried alone, and how often that was.
+    // Since it was tried alone.
     double all = 0, guessed = 0;  // ns received
-    int trials = 0;
+    double guessed_before = 2;    // part of `all` when the last trial began; 2: there was none
+    int in_vain = 0;              // trials that taught little
 };
 
 class ShareByTime final : public Policy {
@@ -76,8 +78,14 @@ public:
     explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "share"; }
     Stops stops() const override { return Stops::kAny; }
+    Duration least_saved() const override { return knobs_.lead / 4; }
     bool follows_launches() const override { return false; }
     bool leaves_alone() const override { return contenders_ < 2; }
+    bool lets_begin(std::string_view tenant, int) const override {
+        if (tried_alone_) return *tried_alone_ == tenant;
+        const auto found = std::ranges::find(parties_, tenant, &Party::tenant);
+        return found == parties_.end() || !found->held;
+    }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
@@ -263,7 +271,7 @@ private:
         }
     }
 
-    // Each trial of a tenant makes the next one later: some have kernels that take longer than a trial.
+    // A trial in vain makes the next one later: some tenants have kernels that take longer than a trial.
     void try_alone(TimePoint now, Wanted& wanted) {
         if (tried_alone_) {
             const Party* const party = find(*tried_alone_);
@@ -274,9 +282,12 @@ private:
         for (Party& party : parties_) {
             if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held) continue;
             if (party.all < count_ns(knobs_.trial) || party.guessed < knobs_.guessed * party.all) continue;
+            const double guessed = party.guessed / party.all;
+            party.in_vain = guessed > kStillGuessed * party.guessed_before ? party.in_vain + 1 : 0;
+            party.guessed_before = guessed;
             tried_alone_ = party.tenant;
             trial_ends_ = now + knobs_.trial;
-            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.trials++, kMostDoubled));
+            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.in_vain, kMostDoubled));
             party.all = party.guessed = 0;
         }
         if (tried_alone_) wanted.ask_again(trial_ends_ - now);
@@ -327,6 +338,15 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) { return std::make_unique<ShareByTime>(knobs); }
+std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) {
+    ShareKnobs k = knobs;  // TEMPORARY
+    const auto read = [](const char* n, auto& to, auto unit) { if (const char* v = getenv(n)) to = unit * atoi(v); };
+    read("SHARE_LEAD_US", k.lead, std::chrono::microseconds(1));
+    read("SHARE_TRIAL_MS", k.trial, std::chrono::milliseconds(1));
+    read("SHARE_BETWEEN_MS", k.between_trials, std::chrono::milliseconds(1));
+    read("SHARE_GAP_US", k.gap, std::chrono::microseconds(1));
+    if (const char* v = getenv("SHARE_GUESSED")) k.guessed = atof(v);
+    return std::make_unique<ShareByTime>(k);
+}
 
 }  // namespace smt::runtime::schedule
