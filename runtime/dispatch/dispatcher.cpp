@@ -23,7 +23,7 @@ constexpr auto kBetweenTimes = 200ms;        // that kernels have taken so far, 
 constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
 // In a solo session, after the last work. Longer than the time between two launches of a program that waits
 // for each result: to wake the thread would cost the program more than the launch.
-constexpr auto kLingers = 1ms;
+constexpr auto kSoloLingers = 1ms;
 
 schedule::Device device_of(device::Device& device) {
     const auto attribute = [&](CUdevice_attribute which) {
@@ -197,7 +197,7 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
     const schedule::TimePoint begin = schedule::Clock::now();
     bool news = pending();
     if (news) last_work_ = begin;
-    news |= !keeps_clock && solo_.tenant() && begin - last_work_ < kLingers;
+    news |= !keeps_clock && solo_.tenant() && begin - last_work_ < kSoloLingers;
     if (!news) {
         looks_.store(false);
         news = pending();

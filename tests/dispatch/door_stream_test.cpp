@@ -185,6 +185,38 @@ TEST_CASE("stream with doors: what is soon over is not waited for, and a stop le
     }
 }
 
+TEST_CASE("stream with doors: what is not worth a stop runs to its end, and overtakes nothing",
+          "[dispatch]") {
+    std::mt19937_64 random(3);
+    uint64_t ends = 0;
+    for (int round = 0; round < 100; ++round) {
+        DoorStream it(kAhead);
+        it.with_door.queued.of(20, 1).set_block_ps(1'000'000);
+        it.persistent.form = Form::kDoor;
+        it.persistent.queued.of(30, 1).set_block_ps(1);  // less than to be refused
+        std::vector<DoorGpu::Unit> all;
+        REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+        for (uint32_t name = 0; name < 30; ++name) {
+            const bool worth = random() % 3 == 0;
+            const uint32_t blocks = worth ? 20 : 30;
+            REQUIRE(it.launch(worth ? it.with_door : it.persistent, name, blocks) == CUDA_SUCCESS);
+            REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+            for (uint32_t unit = 0; unit < blocks; ++unit) all.emplace_back(name, unit);
+            it.gpu.run(random() % 40);
+            if (random() % 3 == 0) it.stream->poll();
+            if (random() % 5 != 0) continue;
+            const schedule::Kernel before = it.first();
+            while (!it.stream->stop()) it.gpu.run(1);
+            const schedule::Kernel after = it.come_to_end();
+            ends += before.launch != 0 && after.launch == 0;
+            it.stream->pass_through();
+        }
+        it.come_to_end();
+        REQUIRE(it.gpu.ran == all);
+    }
+    CHECK(ends > 10);  // stops with nothing in flight that was worth one
+}
+
 TEST_CASE("stream with doors: a stop is of what follows the last other operation", "[dispatch]") {
     DoorStream it(kAhead);
     it.with_door.queued.of(100, 1).set_block_ps(3000);

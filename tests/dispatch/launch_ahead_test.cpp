@@ -24,6 +24,7 @@ struct Stream {
     schedule::TimePoint front_ends = kBegin;
     schedule::Duration idle{};  // that the GPU was, with more to do
 
+    dispatch::LaunchTime& cost() { return function.queued.of(blocks, 1); }
     void issue() {
         Work work;
         work.function = &function;
@@ -77,18 +78,21 @@ TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU
     }
 }
 
-TEST_CASE("what launches cost goes with their blocks", "[dispatch]") {
+TEST_CASE("what launches cost is learnt by shape, and goes with the blocks that are left", "[dispatch]") {
     Stream stream;
     for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(1ms);
-    const auto cost = [&](uint64_t blocks) {
+    const auto cost = [&](uint64_t blocks, uint64_t done) {
         Work work;
         work.function = &stream.function;
         work.total = blocks;
+        work.done = done;
         LaunchAhead(kTime).issued(work);
         return std::chrono::duration<double, std::milli>(work.cost).count();
     };
-    CHECK(cost(1'000) == Approx(1).epsilon(0.3));
-    CHECK(cost(10'000) == Approx(10 * cost(1'000)).epsilon(0.01));
+    CHECK(cost(1'000, 0) == Approx(1).epsilon(0.3));
+    CHECK(cost(1'000, 900) == Approx(cost(1'000, 0) / 10).epsilon(0.01));
+    // 1,000 blocks may all run at once: a larger grid need not take longer, nor a smaller one less.
+    CHECK(cost(10'000, 0) == Approx(10.0 / LaunchAhead::kUnknown));
 }
 
 TEST_CASE("two launches go ahead, however long they take", "[dispatch]") {

@@ -64,8 +64,8 @@ std::shared_ptr<Tenant> tenant_of(uint32_t session, int priority = 0) {
     return tenant;
 }
 
-// Two tenants with a stream each.
-struct Two {
+// TwoTenants tenants with a stream each.
+struct TwoTenants {
     DoorGpu gpu;
     tests::TemporaryFolder folder;
     journal::Writer journal{folder.file("journal")};
@@ -75,7 +75,8 @@ struct Two {
     ManagedFunction with_door;
     std::unique_ptr<ManagedStream> first, second;
 
-    explicit Two(std::unique_ptr<schedule::Policy> policy, int priority_of_one = 0, uint64_t stress = 0)
+    explicit TwoTenants(std::unique_ptr<schedule::Policy> policy, int priority_of_one = 0,
+                        uint64_t stress = 0)
         : dispatcher(device, journal, std::move(policy), {}),
           one(tenant_of(1, priority_of_one)),
           two(tenant_of(2)) {
@@ -88,9 +89,9 @@ struct Two {
         first = open(one);
         second = open(two);
     }
-    explicit Two(const char* policy, int priority_of_one = 0)
-        : Two(schedule::make_policy(policy), priority_of_one) {}
-    ~Two() {
+    explicit TwoTenants(const char* policy, int priority_of_one = 0)
+        : TwoTenants(schedule::make_policy(policy), priority_of_one) {}
+    ~TwoTenants() {
         for (ManagedStream* each : {first.get(), second.get()}) {
             each->abandon();
             end(*each);
@@ -149,7 +150,7 @@ TEST_CASE("solo: a tenant alone with work asks once, however often it launches",
         for (const int priority : {-1, 1}) {
             for (const bool unmanaged : {false, true}) {
                 INFO(policy << ", priority " << priority << ", unmanaged " << unmanaged);
-                Two it(policy, priority);
+                TwoTenants it(policy, priority);
                 for (uint64_t i = 0; i < kLaunches; ++i) {
                     REQUIRE((unmanaged ? it.launch_unmanaged(*it.first) : it.launch(*it.first)) ==
                             CUDA_SUCCESS);
@@ -166,7 +167,7 @@ TEST_CASE("solo: a tenant alone with work asks once, however often it launches",
 TEST_CASE("solo: under policies that decide on a tenant's own kernels each launch asks", "[solo]") {
     for (const char* policy : {"hpf", "greedy", "compact"}) {
         INFO(policy);
-        Two it(policy);
+        TwoTenants it(policy);
         for (int i = 0; i < 20; ++i) {
             REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
             it.end(*it.first);
@@ -177,7 +178,7 @@ TEST_CASE("solo: under policies that decide on a tenant's own kernels each launc
 }
 
 TEST_CASE("solo: another tenant's launch ends the session, and its end begins another one", "[solo]") {
-    Two it("fair");
+    TwoTenants it("fair");
     const auto asked = [&] { return it.dispatcher.begins().asked; };
     REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
     CHECK(it.dispatcher.solo().of(*it.one));
@@ -201,7 +202,7 @@ TEST_CASE("solo: of a launch and another tenant's arrival one sees the other", "
     constexpr int kRounds = 5'000, kIdle = 32, kMoments = 64, kOver = kRounds + 1;
     auto policy = std::make_unique<Watch>();
     Watch& watch = *policy;
-    Two it(std::move(policy));
+    TwoTenants it(std::move(policy));
     // To look at them gives a launch time to come in between.
     std::vector<std::unique_ptr<ManagedStream>> idle;
     for (int i = 0; i < kIdle; ++i) idle.push_back(it.open(it.one));
@@ -255,7 +256,7 @@ TEST_CASE("solo: of a launch and another tenant's arrival one sees the other", "
 TEST_CASE("solo: the policy hears of work that is over before another tenant arrives", "[solo]") {
     auto policy = std::make_unique<Watch>();
     Watch& watch = *policy;
-    Two it(std::move(policy));
+    TwoTenants it(std::move(policy));
     for (int round = 0; round < 200; ++round) {
         it.launch(*it.first);
         it.end(*it.first);
@@ -277,7 +278,7 @@ TEST_CASE("solo: the policy hears of work that is over before another tenant arr
 }
 
 TEST_CASE("solo: an urgent tenant has its idle grace period also for launches that did not ask", "[solo]") {
-    Two it("priority", 1);
+    TwoTenants it("priority", 1);
     it.pass(1s);
     for (int i = 0; i < 5; ++i) {
         REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
@@ -297,7 +298,7 @@ TEST_CASE("solo: an urgent tenant has its idle grace period also for launches th
 }
 
 TEST_CASE("solo: GPU time is received for launches that did not ask, and not in between", "[solo]") {
-    Two it("share");
+    TwoTenants it("share");
     for (int i = 0; i < 100; ++i) {
         REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
         it.pass(10us);
@@ -313,7 +314,7 @@ TEST_CASE("solo: a stream that has begun without a question is looked at by the 
           "[solo]") {
     auto policy = std::make_unique<Watch>();
     Watch& watch = *policy;
-    Two it(std::move(policy));
+    TwoTenants it(std::move(policy));
     it.launch(*it.first);
     it.end(*it.first);
     it.device.rests_long = true;
@@ -332,7 +333,7 @@ TEST_CASE("solo: a stream that has begun without a question is looked at by the 
 
 TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[solo]") {
     {
-        Two it("fair");
+        TwoTenants it("fair");
         it.device.set_loads_wait();
         it.launch(*it.first);
         it.end(*it.first);
@@ -346,7 +347,7 @@ TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[so
         it.pass(1s);
         it.end(*it.first);
     }
-    Two it(schedule::make_policy("fair"), 0, 1);
+    TwoTenants it(schedule::make_policy("fair"), 0, 1);
     for (int i = 0; i < 5; ++i) {
         it.launch(*it.first);
         it.end(*it.first);
@@ -355,7 +356,7 @@ TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[so
 }
 
 TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its session", "[solo]") {
-    Two it("fair");
+    TwoTenants it("fair");
     it.launch(*it.first);
     it.end(*it.first);
     REQUIRE(it.dispatcher.solo().of(*it.one));
@@ -370,6 +371,42 @@ TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its 
     CHECK(it.dispatcher.solo().of(*it.one));  // it has no work
     it.dispatcher.exit(third);
     CHECK(it.dispatcher.solo().tenant() == nullptr);
+}
+
+TEST_CASE("free: a tenant that no decision would change begins beside others without one", "[solo]") {
+    for (const bool unmanaged : {false, true}) {
+        TwoTenants it("share");
+        const auto begin = [&](ManagedStream& stream) {
+            REQUIRE((unmanaged ? it.launch_unmanaged(stream) : it.launch(stream)) == CUDA_SUCCESS);
+        };
+        begin(*it.first);
+        begin(*it.second);  // from now on both are known
+        for (int i = 0; i < 100; ++i) {
+            it.end(*it.first);
+            begin(*it.first);
+        }
+        CHECK(it.dispatcher.begins().asked <= 3);
+        CHECK(it.dispatcher.begins().unasked >= 98);
+    }
+}
+
+TEST_CASE("free: the most urgent tenant begins without a decision while the others wait, and no other does",
+          "[solo]") {
+    TwoTenants it("priority", 1);
+    it.launch(*it.first);
+    it.launch(*it.second);  // which waits
+    CHECK(it.one->free);
+    CHECK_FALSE(it.two->free);
+    it.end(*it.first);
+    it.launch(*it.first);
+    CHECK(it.dispatcher.begins().asked == 2);
+    it.end(*it.first);
+    it.pass(1s);  // the other one goes on
+    CHECK(comes([&] { return it.second->passes_through(); }));
+    CHECK_FALSE(it.one->free);
+    it.launch(*it.first);  // has to stop it
+    CHECK(it.dispatcher.begins().asked == 3);
+    CHECK(comes([&] { return !it.second->passes_through(); }));
 }
 
 }  // namespace smt::runtime::dispatch

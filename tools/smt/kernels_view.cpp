@@ -18,13 +18,15 @@ std::string shortened(const std::string& name) {
     return name.size() <= kWidest ? name : name.substr(0, kWidest - 3) + "...";
 }
 
-std::string milliseconds(uint64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / 1e6); }
+std::string gpu_ms(uint64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / 1e6); }
 
-double share(uint64_t ns, uint64_t all_ns) {
+double part_of_time(uint64_t ns, uint64_t all_ns) {
     return all_ns ? static_cast<double>(ns) / static_cast<double>(all_ns) : 0;
 }
 
-std::string percent(uint64_t ns, uint64_t all_ns) { return fmt::format("{:.1f} %", 100 * share(ns, all_ns)); }
+std::string percentage(uint64_t ns, uint64_t all_ns) {
+    return fmt::format("{:.1f} %", 100 * part_of_time(ns, all_ns));
+}
 
 }  // namespace
 
@@ -64,7 +66,7 @@ std::string KernelTable::text() const {
         const Treatment treatment = treatment_of(key.words);
         const KernelTime time = count.time();
         text += fmt::format("{:<16} {:>9} {:>9}{}  {:<18} {}\n", key.tenant, count.launches,
-                            count.into_graphs, times(milliseconds(time.ns), percent(time.ns, all_ns)),
+                            count.into_graphs, times(gpu_ms(time.ns), percentage(time.ns, all_ns)),
                             treatment.how, shortened(key.kernel));
         if (!treatment.reason.empty())
             text += fmt::format("{:<{}}{}\n", "", timed_ ? 58 : 38, treatment.reason);
@@ -96,10 +98,10 @@ std::string KernelTable::shares() const {
     }
     uint64_t rest = 0;
     for (const auto& [reason, ns] : not_at_all) rest += ns;
-    std::string text = fmt::format("\nGPU time, estimated from when the server saw launches end: {} ms\n",
-                                   milliseconds(all));
+    std::string text =
+        fmt::format("\nGPU time, estimated from when the server saw launches end: {} ms\n", gpu_ms(all));
     const auto line = [&](uint64_t ns, const std::string& what) {
-        text += fmt::format("  {:>7}  {}\n", percent(ns, all), what);
+        text += fmt::format("  {:>7}  {}\n", percentage(ns, all), what);
     };
     line(within, "in launches that can be stopped between two blocks");
     line(one_wave, "in such launches whose blocks all run at once: a stop takes no effect before their end");
@@ -121,7 +123,7 @@ std::string KernelTable::json() const {
         const std::string times =
             timed_ ? fmt::format(R"(,"gpu_ns":{},"gpu_ns_one_wave":{},"gpu_launches":{},"gpu_share":{:.4f},)"
                                  R"("stoppable":{})",
-                                 time.ns, time.one_wave_ns, time.launches, share(time.ns, all_ns),
+                                 time.ns, time.one_wave_ns, time.launches, part_of_time(time.ns, all_ns),
                                  stoppable(treatment))
                    : "";
         text += fmt::format(R"({{"tenant":{},"kernel":{},"symbol":{},"how":{},"reason":{},)"
