@@ -138,7 +138,7 @@ TEST_CASE("share: what a tenant cannot use is written off", "[policy]") {
 }
 
 TEST_CASE("share: a tenant of which much is guessed is alone for a while", "[policy]") {
-    const auto policy = make_share();
+    const auto policy = make_share({.guessed = 0.1, .trial = 5ms, .between_trials = 200ms});
     const auto at = [&](Duration now, Duration guessed, bool stopped) {
         Kernel known = received(1, 1, now / 2), other = received(2, 1, now / 2);
         other.guessed = guessed;

@@ -44,11 +44,11 @@ struct ShareKnobs {
     // slowed down by them: within the error of what is learnt of kernels.
     double slowed = 0.95;
     Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
-    // A tenant for which more than this part was guessed is alone for `trial`, a few hundred kernels; with
-    // the time between trials that costs 3 % at first, and less with each.
-    double guessed = 0.10;
-    Duration trial = std::chrono::milliseconds(5);
-    Duration between_trials = std::chrono::milliseconds(200);
+    // A tenant for which more than this part was guessed is alone for `trial`, about a step of a training;
+    // with the time between trials that costs 5 % at first, and less where it teaches nothing.
+    double guessed = 0.03;
+    Duration trial = std::chrono::milliseconds(20);
+    Duration between_trials = std::chrono::milliseconds(400);
     // Decisions are at least so far apart, if nothing happens.
     Duration tick = std::chrono::microseconds(100);
 };

@@ -44,7 +44,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr int kMostDoubled = 6;
-constexpr double kStillGuessed = 0.8;  // of what was guessed before a trial: it was in vain
+constexpr double kStillGuessed = 0.8;                // of what was guessed before a trial: it was in vain
 constexpr auto kNewAfter = std::chrono::seconds(1);  // a tenant without work for so long is new
 
 double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
@@ -338,15 +338,6 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) {
-    ShareKnobs k = knobs;  // TEMPORARY
-    const auto read = [](const char* n, auto& to, auto unit) { if (const char* v = getenv(n)) to = unit * atoi(v); };
-    read("SHARE_LEAD_US", k.lead, std::chrono::microseconds(1));
-    read("SHARE_TRIAL_MS", k.trial, std::chrono::milliseconds(1));
-    read("SHARE_BETWEEN_MS", k.between_trials, std::chrono::milliseconds(1));
-    read("SHARE_GAP_US", k.gap, std::chrono::microseconds(1));
-    if (const char* v = getenv("SHARE_GUESSED")) k.guessed = atof(v);
-    return std::make_unique<ShareByTime>(k);
-}
+std::unique_ptr<Policy> make_share(const ShareKnobs& knobs) { return std::make_unique<ShareByTime>(knobs); }
 
 }  // namespace smt::runtime::schedule
