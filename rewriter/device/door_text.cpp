@@ -1,4 +1,6 @@
-// door.h says what the words mean. The first thread decides for its CTA and the barrier tells the others. All
+// door.h says what the words mean. The first load may get an old frontier, which is in the multiprocessor's
+// cache: it is no more than what is admitted, since a frontier never goes back. That saves most CTAs the way to
+// the second-level cache. One that an old frontier does not admit asks again. The first thread decides for its CTA and the barrier tells the others. All
 // CTAs of a cluster decide alike, since they have one index and a frontier never goes back.
 #include "rewriter/device/door_text.h"
 
@@ -33,8 +35,7 @@ constexpr const char* kFirst = R"(
   setp.ne.u32 refused, x, x;
   @!first bra AGREE;
   ld.param.u64 frontier, [PARAMETER+8];
-  ld.relaxed.gpu.global.u32 stopped, [stop];
-  ld.relaxed.gpu.global.u32 word, [frontier];
+  ld.global.u32 word, [frontier];
 )";
 
 constexpr const char* kClusters = R"(
@@ -71,6 +72,12 @@ DECIDE:
   ld.param.u32 shift, [PARAMETER+28];
   shr.u32 x, unit, shift;
   shl.b32 y, x, shift;
+  setp.eq.or.u32 done, y, unit, beyond;
+  @!done bra AGREE;
+  ld.relaxed.gpu.global.u32 stopped, [stop];
+  ld.relaxed.gpu.global.u32 word, [frontier];
+  and.b32 limit, word, 0x7fffffff;
+  setp.ge.u32 beyond, unit, limit;
   setp.eq.or.u32 done, y, unit, beyond;
   @!done bra AGREE;
   setp.lt.s32 done, word, 0;

@@ -18,7 +18,12 @@ constexpr auto kBetweenRefills = 1ms;        // most further workers find no pla
 constexpr auto kRest = 100ms;                // between looks if no news is due
 constexpr auto kShortRest = 5ms;             // while there is something to learn about a kernel
 constexpr schedule::Duration kLook = 500ns;  // between looks, on a device that keeps its own clock
+constexpr auto kWatch = 20us;                // the same, for the ends of all launches
+constexpr auto kBetweenTimes = 200ms;        // that kernels have taken so far, in the journal
 constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
+// In a solo session, after the last work. Longer than the time between two launches of a program that waits
+// for each result: to wake the thread would cost the program more than the launch.
+constexpr auto kSoloLingers = 1ms;
 
 schedule::Device device_of(device::Device& device) {
     const auto attribute = [&](CUdevice_attribute which) {
@@ -62,7 +67,14 @@ Dispatcher::~Dispatcher() {
         device_.disturb();
     }
     thread_.join();
-    if (const std::string sums = policy_.durations(); !sums.empty()) notes_.note({}, sums);
+    note_decisions();
+}
+
+void Dispatcher::note_decisions() {
+    const std::string sums = policy_.durations();
+    if (sums.empty()) return;
+    notes_.note({}, fmt::format("{}; launches waited for {} of them, and {} had no need to", sums,
+                                asked_.exchange(0), unasked_.exchange(0)));
 }
 
 // ---- For sessions and streams
@@ -74,7 +86,8 @@ void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
 
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     const WantedLock lock(wanted_, mutex_);
-    if (const std::string sums = policy_.durations(); !sums.empty()) notes_.note({}, sums);
+    note_decisions();
+    end_unasked();
     policy_.adopt(std::move(policy));
     notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
     weigh_tenants();
@@ -97,6 +110,7 @@ void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
 void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     const WantedLock lock(wanted_, mutex_);
     tenants_.exit(tenant);
+    end_unasked();
     weigh_tenants();
     decide();
     device_.disturb();
@@ -129,16 +143,25 @@ void Dispatcher::leave(ManagedStream& stream) {
     if (left != members_.end()) {
         if (left->trial) notes_.note(stream.tenant(), left->trial->summary());
         notes_.placed(stream.tenant(), stream.placement());
+        stream.write_times();
         members_.erase(left);
     }
+    end_unasked();
     device_.disturb();  // a thread in begin_quiesce() may wait for a stop on this stream
 }
 
 void Dispatcher::arrived(ManagedStream& stream) {
     const WantedLock lock(wanted_, mutex_);
     quiesce_.launched(stream.tenant().session);
+    asked_.fetch_add(1, std::memory_order_relaxed);
     decide();
     device_.disturb();
+}
+
+// A stream that has begun to work after the thread's last look finds looks_ false, and wakes the thread.
+void Dispatcher::began_unasked() {
+    unasked_.fetch_add(1, std::memory_order_relaxed);
+    if (!looks_.load()) look_again();
 }
 
 void Dispatcher::kept_back() {
@@ -165,13 +188,22 @@ void Dispatcher::run() {
         }
         rest(lock);
         read_mappings();
+        write_times();
     }
 }
 
 void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
-    const bool news = pending();
-    if (news && !device_.properties().keeps_clock) {
-        const schedule::TimePoint begin = schedule::Clock::now();
+    const bool keeps_clock = device_.properties().keeps_clock;
+    const schedule::TimePoint begin = schedule::Clock::now();
+    bool news = pending();
+    if (news) last_work_ = begin;
+    news |= !keeps_clock && solo_.tenant() && begin - last_work_ < kSoloLingers;
+    if (!news) {
+        looks_.store(false);
+        news = pending();
+    }
+    if (news) looks_.store(true);
+    if (news && !keeps_clock) {
         lock.unlock();
         do device::nap();
         while (wanted_.load(std::memory_order_relaxed) > 0);
@@ -181,6 +213,7 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
     }
     const schedule::TimePoint next = now() + (news ? kLook : poll_interval()), ask = policy_.ask_again();
     device_.rest(lock, std::min(next, ask), news || tops_up_.load() || ask != schedule::TimePoint::max());
+    looks_.store(true);
 }
 
 // A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
@@ -189,6 +222,7 @@ schedule::Duration Dispatcher::poll_interval() {
     const bool any = std::any_of(members_.begin(), members_.end(),
                                  [](const Member& each) { return each.stream->keeps_back(); });
     tops_up_.store(any);
+    if (settings_.gpu_time) return kWatch;
     return any ? settings_.ahead / kTopUps : schedule::Duration(learning() ? kShortRest : kRest);
 }
 
@@ -203,6 +237,12 @@ void Dispatcher::read_mappings() {
     read_again_ = now() + kShortRest;
     if (!settings_.maps && !learning()) return;
     for (const Member& member : members_) member.stream->read_mappings();
+}
+
+void Dispatcher::write_times() {
+    if (!settings_.gpu_time || now() < write_again_) return;
+    write_again_ = now() + kBetweenTimes;
+    for (const Member& member : members_) member.stream->write_times();
 }
 
 bool Dispatcher::look() {
@@ -223,6 +263,8 @@ bool Dispatcher::look() {
             changed |= look(member, kernel);
         } else if (member.trial) {
             member.trial->idle(now());
+        } else {
+            changed |= member.stream->unheard();
         }
     }
     if (left)
@@ -262,107 +304,13 @@ void Dispatcher::refill(schedule::TimePoint now) {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through())
+        if (!tenant.preemptible.load() && !tenant.preemptor.load() && !settings_.gpu_time &&
+            member.stream->passes_through())
             continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel) || member.stream->held_back()) return true;
     }
     return false;
-}
-
-// ---- Decisions, and what follows from them
-
-void Dispatcher::decide() {
-    if (policy_.studying()) return;  // the decision is made when the study has been learnt
-    // By the host's clock: the cost of the decision.
-    const schedule::TimePoint begin = schedule::Clock::now();
-    schedule::Snapshot& snapshot = policy_.snapshot();
-    snapshot.urgent.clear();
-    tenants_.list_urgent(snapshot.urgent);
-    snapshot.kernels.clear();
-    for (Member& member : members_) {
-        schedule::Kernel kernel;
-        member.decided = !member.trial && member.stream->describe(&kernel);
-        if (member.decided) snapshot.kernels.push_back(std::move(kernel));
-    }
-    const std::optional<schedule::Decision> decision = policy_.ask(now());
-    if (!decision) return;
-    // A confinement takes effect before waiting launches are released.
-    for (const schedule::Confinement& each : decision->confinements) give(each);
-    for (const schedule::Assignment& each : decision->assignments) give(each);
-    policy_.decided_since(begin);
-}
-
-Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
-    const auto found = std::find_if(members_.begin(), members_.end(),
-                                    [&](const Member& each) { return each.stream->id() == stream; });
-    return found == members_.end() ? nullptr : &*found;
-}
-
-void Dispatcher::give(const schedule::Assignment& assignment) {
-    Member* const member = member_of(assignment.kernel);
-    if (!member) return;
-    if (member->orders.give(assignment)) notes_.decision(member->stream->tenant(), assignment.reason);
-    const bool waits = assignment.action == schedule::Assignment::Action::kWait;
-    member->stream->waits_because(waits ? assignment.reason : "");
-    follow(*member);
-}
-
-void Dispatcher::give(const schedule::Confinement& confinement) {
-    Member* const member = member_of(confinement.kernel);
-    if (!member) return;
-    member->stream->confine(confinement);
-    notes_.decision(member->stream->tenant(), confinement.reason);
-}
-
-void Dispatcher::follow(Member& member) {
-    schedule::Kernel kernel;
-    const schedule::TimePoint begin = schedule::Clock::now();
-    member.behind = member.stream->describe(&kernel) && !follow(member, kernel);
-    notes_.note_if_long(member.stream->tenant(), "stopping, launching or placing", begin);
-}
-
-bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
-    Decider& decider = member.trial ? *member.trial : member.orders;
-    const View view{*member.stream, kernel, member.stream->passes_through(), now()};
-    const Step step = quiesces(member) ? Orders::to_rest(kernel, view.passes_through) : decider.next(view);
-    const Outcome outcome = carry_out(*member.stream, step);
-    if (outcome == Outcome::kDone) decider.done(step);
-    return outcome != Outcome::kNotNow;
-}
-
-// Failures are returned by the program's next call.
-Dispatcher::Outcome Dispatcher::carry_out(ManagedStream& stream, const Step& step) {
-    CUresult status = CUDA_SUCCESS;
-    switch (step.what) {
-        case Step::What::kNone:
-            break;
-        case Step::What::kStop:
-            return stream.stop() ? Outcome::kDone : Outcome::kNotNow;
-        case Step::What::kHalt:
-            if (!stream.ready()) return Outcome::kNotNow;
-            status = stream.halt();
-            break;
-        case Step::What::kPassThrough:
-            stream.pass_through();
-            break;
-        case Step::What::kRun:
-            status = stream.run(step.quotas, step.slice);
-            if (status != CUDA_SUCCESS) stream.pass_through();
-            break;
-        case Step::What::kChange:
-            if (!stream.ready()) return Outcome::kNotNow;
-            status = stream.change(step.quotas);
-            if (status == CUDA_SUCCESS && step.growth) status = stream.grow(step.growth);
-            break;
-        case Step::What::kGrow:
-            status = stream.grow(step.growth);
-            break;
-        case Step::What::kFillUp:
-            status = stream.fill_up();
-            break;
-    }
-    return status == CUDA_SUCCESS ? Outcome::kDone : Outcome::kFailed;
 }
 
 }  // namespace smt::runtime::dispatch

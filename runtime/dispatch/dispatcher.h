@@ -4,7 +4,8 @@
 // A decision is made on the thread that brings news. That is a program's thread when a launch arrives that
 // the policy may care about, so that no other thread has to be woken first. It is the dispatcher's own thread
 // when the GPU has completed something. While no tenant is preemptible, launches pass without a decision, and
-// the dispatcher's thread sleeps.
+// the dispatcher's thread sleeps. While one tenant alone has work, its launches pass without a decision, and
+// the dispatcher's thread sees them (solo.h).
 //
 // decide() makes a snapshot, asks the policy (policy_in_force.h), and gives its decision to the streams'
 // orders (orders.h). look() asks experiments instead, where a stream is under one (experiments.h). Both end
@@ -28,6 +29,7 @@
 #include "runtime/dispatch/policy_in_force.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/dispatch/settings.h"
+#include "runtime/dispatch/solo.h"
 #include "runtime/dispatch/spin_lock.h"
 #include "runtime/dispatch/supplies.h"
 #include "runtime/dispatch/tenants.h"
@@ -47,6 +49,7 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // Whether the policy wants short stops. Takes no lock.
     bool short_stops() const { return policy_.short_stops(); }
+    schedule::Duration least_saved() const { return policy_.least_saved(); }
     // Whether the policy may stop tenants at all. Takes no lock.
     bool may_stop() const { return policy_.may_stop(); }
     // Takes no lock: also for a dispatcher that hangs.
@@ -68,6 +71,7 @@ public:
         return static_cast<uint64_t>(std::chrono::nanoseconds(now().time_since_epoch()).count());
     }
     bool maps() const { return settings_.maps; }
+    bool gpu_time() const { return settings_.gpu_time; }  // launches are watched to their ends
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }
@@ -77,6 +81,13 @@ public:
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return tenants_.alone(); }
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
+    const Solo& solo() const { return solo_; }
+    void began_unasked();  // a stream in a solo session has begun to work
+    // Streams that began to work: by a question to the policy, or in a solo session.
+    struct Begins {
+        uint64_t asked = 0, unasked = 0;
+    };
+    Begins begins() const { return {asked_.load(), unasked_.load()}; }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
     void kept_back();
     void look_again();  // look again soon: there is something to learn
@@ -102,8 +113,16 @@ private:
     schedule::Duration poll_interval();  // until the next look, if nothing else is due
     bool learning() const;               // a launch in flight will show how long blocks take
     void read_mappings();
+    void write_times();
 
     void decide();
+    bool ask_and_carry_out();  // false: a study is missing
+    void end_unasked();        // all launches that begin ask
+    void let_begin();
+    void take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over);
+    bool hear_late(std::vector<schedule::Kernel>&& over);
+    const Tenant* alone_with_work(const Tenant* last) const;
+    void note_decisions();
     Member* member_of(uint64_t stream);
     void give(const schedule::Assignment& assignment);
     void give(const schedule::Confinement& confinement);
@@ -125,16 +144,21 @@ private:
     Supplies supplies_;
     Company company_;
 
-    std::atomic<bool> tops_up_{false};  // the thread looks again soon
-    std::atomic<int> wanted_{0};        // program threads that want mutex_
-    std::mutex mutex_;                  // guards the rest
+    std::atomic<bool> tops_up_{false};  // the thread looks again soon, for launches that are kept back
+    std::atomic<bool> looks_{true};     // the thread looks again soon, for work that begins
+    Solo solo_;
+    std::atomic<uint64_t> asked_{0}, unasked_{0};
+    std::atomic<int> wanted_{0};  // program threads that want mutex_
+    std::mutex mutex_;            // guards the rest
     PolicyInForce policy_;
     Experiments experiments_;
     Tenants tenants_;
     std::vector<Member> members_;
     QuiesceWindows quiesce_;
-    std::condition_variable told_;      // for waits in begin_quiesce()
-    schedule::TimePoint read_again_{};  // earliest next read of mappings
+    std::condition_variable told_;       // for waits in begin_quiesce()
+    schedule::TimePoint read_again_{};   // earliest next read of mappings
+    schedule::TimePoint write_again_{};  // earliest next write of GPU times
+    schedule::TimePoint last_work_{};    // that the thread has seen, by the host's clock
     bool ending_ = false;
     Thread thread_;  // started for the first stream
 };

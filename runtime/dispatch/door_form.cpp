@@ -25,6 +25,8 @@ CUlaunchConfig config_of(Work& work, CUstream stream) {
     return config;
 }
 
+constexpr uint64_t kRefusedPs = 2000;
+
 }  // namespace
 
 DoorForm::DoorForm(const Parts& parts)
@@ -46,11 +48,11 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     // A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where
     // all run at once: then all are admitted, or none.
     const uint64_t places = uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    const uint32_t shift =
-        door_shift(work.total, work.unit, work.function->block_cost_ps.load(std::memory_order_relaxed),
-                   work.function->waits && work.total <= places);
-    const smt::DoorLaunch door =
+    const uint32_t shift = door_shift(work.total, work.unit, work.queued().block_ps(),
+                                      work.function->waits && work.total <= places);
+    smt::DoorLaunch door =
         doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), shift, &work.run);
+    if (work.endures) door = {};  // its frontier stays 0, as that of a run that ends
     work.chunk = 1;
     work.tickets = 0;
     work.ctas = work.fits;
@@ -69,8 +71,18 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
 }
 
 CUresult DoorForm::run(Work& work, uint64_t blocks) {
+    work.endures = false;
     SMT_TRY(launch(work, blocks));
     return report(work, work);
+}
+
+// A CTA that is refused costs the GPU about kRefusedPs, and one that asks some hundred ns of its own time.
+bool DoorForm::worth_stopping(const Work& work) const {
+    const uint64_t block_ps = work.queued().block_ps();
+    if (block_ps == 0 || work.done != 0 || work.function->waits) return true;
+    const double saved = static_cast<double>(work.left()) *
+                         (static_cast<double>(block_ps) - static_cast<double>(kRefusedPs)) / 1e3;
+    return saved > std::chrono::duration<double, std::nano>(parts_.dispatcher.least_saved()).count();
 }
 
 CUresult DoorForm::stop() { return doors_.stop(parts_.dispatcher.supplies().control()); }

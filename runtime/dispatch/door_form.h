@@ -25,6 +25,8 @@ public:
         doors_.end_segment();
         return true;
     }
+    // Whether a stop would save enough of its time; else its CTAs need not ask.
+    bool worth_stopping(const Work& work) const override;
     CUresult stop() override;
     CUresult report(const Work& first, const Work& last) override;
     CUresult collect(const Work& first) override;

@@ -1,5 +1,6 @@
 #include "runtime/dispatch/gpu_time.h"
 
+#include <bit>
 #include <utility>
 
 namespace smt::runtime::dispatch {
@@ -8,6 +9,7 @@ namespace {
 
 constexpr double kNewWeight = 1.0 / 8;  // weight of one launch in what is known
 constexpr double kMostLonger = 8;       // times what is known: more than that has another cause
+constexpr size_t kMostUnmanaged = 4096;
 
 double nanoseconds_of(schedule::Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 
@@ -46,17 +48,36 @@ Company::Sums Company::sums(const Part& part, TimePoint now) {
 
 // ---- Of a kernel
 
-void TimeAlone::learn(double blocks, double took_ns) {
+void LaunchTime::learn(double blocks, double took_ns) {
     const double each = took_ns * kPicoseconds / blocks;
     const auto known = static_cast<double>(block_ps_.load(std::memory_order_relaxed));
     const double now = known > 0 ? known + (std::min(each, known * kMostLonger) - known) * kNewWeight : each;
     block_ps_.store(static_cast<uint64_t>(std::max(1.0, now)), std::memory_order_relaxed);
 }
 
+LaunchTime& LaunchTimes::of(uint64_t blocks, uint32_t threads) {
+    constexpr uint64_t kExactly = uint64_t{1} << 63;
+    const std::lock_guard lock(mutex_);
+    const uint64_t shape = kExactly | blocks << 11 | threads;  // at most 1,024 threads
+    if (const auto found = by_shape_.find(shape); found != by_shape_.end()) return found->second;
+    return by_shape_[by_shape_.size() < kMost ? shape : static_cast<uint64_t>(std::bit_width(blocks))];
+}
+
+void LaunchTimes::forget() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [shape, time] : by_shape_) time.forget();
+}
+
 // ---- Of a stream
 
-void GpuTime::over(TimeAlone& kernel, uint64_t blocks, bool whole) {
+void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole) {
     if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole});
+}
+
+// A program that captures graph after graph has ever new keys. What has to be learnt again is little.
+void GpuTime::over_unmanaged(uint64_t key) {
+    if (unmanaged_.size() >= kMostUnmanaged && over_.empty()) unmanaged_.clear();
+    over(unmanaged_[key], 1, true);
 }
 
 // Each launch with what it takes alone; those of which that is not known share an equal part of the time.
@@ -109,7 +130,7 @@ void GpuTime::settle(bool at_work, TimePoint now, bool learns) {
     at_work_ = at_work;
 }
 
-schedule::Duration GpuTime::receiving(const TimeAlone* next, uint64_t blocks, TimePoint now) {
+schedule::Duration GpuTime::receiving(const LaunchTime* next, uint64_t blocks, TimePoint now) {
     if (!at_work_) return {};
     const Company::Sums sums = company_.sums(tenant_.part, now);
     double worth = sums.together <= begun_ ? sums.own - since_.own : sums.shared - since_.shared;

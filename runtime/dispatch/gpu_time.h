@@ -2,10 +2,11 @@
 //
 // Time on the GPU says little where tenants overlap: a kernel beside another one may take twice as long, or
 // no longer at all. So completed work counts with the time that it takes alone, which is progress. That time
-// is learnt for each kernel, in proportion to its blocks, whenever no other tenant has work on the GPU. A
-// policy that holds tenants back makes such times; others come when a program starts first, or others wait
-// for their hosts. A launch of a kernel that was never seen alone counts with an equal part of the time: half
-// of it beside one other tenant.
+// is learnt for each kernel and shape of launch whenever no other tenant has work on the GPU. A policy that
+// holds tenants back makes such times; others come when a program starts first, or others wait for their
+// hosts. A launch that was never seen alone counts with an equal part of the time: half of it beside one
+// other tenant. A part of a launch counts in proportion to its blocks. One shape says nothing about another:
+// a grid of one block and one of ten take equally long.
 //
 // A tenant's streams divide its time equally among them while they overlap, so a tenant that is alone
 // receives no more than the time that passes.
@@ -55,19 +56,35 @@ private:
     TimePoint together_{};
 };
 
-// What a kernel takes alone. Any thread.
-class TimeAlone {
+// What a launch of one shape takes. Any thread.
+class LaunchTime {
 public:
-    // Of a launch of so many blocks, in ns. 0: not known.
+    // Of so many of its blocks, in ns. 0: not known.
     double of(double blocks) const {
         return static_cast<double>(block_ps_.load(std::memory_order_relaxed)) * blocks / kPicoseconds;
     }
+    uint64_t block_ps() const { return block_ps_.load(std::memory_order_relaxed); }
+    void set_block_ps(uint64_t ps) { block_ps_.store(ps, std::memory_order_relaxed); }
     void learn(double blocks, double took_ns);
-    void forget() { block_ps_.store(0); }
+    void forget() { set_block_ps(0); }
 
 private:
     static constexpr double kPicoseconds = 1000;
     std::atomic<uint64_t> block_ps_{0};
+};
+
+// A kernel's, by the shape of its launches. Any thread.
+class LaunchTimes {
+public:
+    // Valid as long as this is. Beyond kMost shapes, those of a like number of blocks share one.
+    LaunchTime& of(uint64_t blocks, uint32_t threads);
+    void forget();
+
+    static constexpr size_t kMost = 256;
+
+private:
+    std::mutex mutex_;  // guards the map, not what is in it
+    std::unordered_map<uint64_t, LaunchTime> by_shape_;
 };
 
 // A tenant's. Any thread.
@@ -88,18 +105,19 @@ public:
     GpuTime& operator=(const GpuTime&) = delete;
 
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
-    void over(TimeAlone& kernel, uint64_t blocks, bool whole);
-    void over_unmanaged(uint64_t key) { over(unmanaged_[key], 1, true); }  // UnmanagedLaunch::key
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole);
+    void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
+    double expected_unmanaged(uint64_t key) { return unmanaged_[key].of(1); }
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
     // all the time, so that it did not end long ago.
     void settle(bool at_work, TimePoint now, bool learns = true);
     bool needs_settling(bool at_work) const { return !over_.empty() || at_work != at_work_; }
     // For what is under way: `next`, null: not known, of so many blocks.
-    schedule::Duration receiving(const TimeAlone* next, uint64_t blocks, TimePoint now);
+    schedule::Duration receiving(const LaunchTime* next, uint64_t blocks, TimePoint now);
 
 private:
     struct Item {
-        TimeAlone* kernel;
+        LaunchTime* kernel;
         double blocks;
         bool whole;
     };
@@ -108,7 +126,7 @@ private:
 
     Company& company_;
     Received& tenant_;
-    std::unordered_map<uint64_t, TimeAlone> unmanaged_;  // by key
+    std::unordered_map<uint64_t, LaunchTime> unmanaged_;  // by key; bounded
     std::vector<Item> over_;
     bool at_work_ = false;
     Company::Sums since_;  // when work began, or was last over

@@ -6,10 +6,10 @@
 // So launches beyond the limit are kept by the server (ManagedStream::top_up()), and the program goes on
 // launching.
 //
-// The cost of a launch is learnt by kernel, in proportion to its blocks, from the times at which markers
-// behind launches are seen. A marker may be seen late, or the stream may have waited for something else. The
-// cost is then overestimated, and less is launched ahead, but never fewer than kAtLeast launches. Of a kernel
-// of unknown cost, kUnknown launches fill the limit. If no launch ends for long, the running launch may wait
+// The cost of a launch is learnt by kernel and shape of launch, from the times at which markers behind
+// launches are seen. A marker may be seen late, or the stream may have waited for something else. The
+// cost is then overestimated, and less is launched ahead, but never fewer than kAtLeast launches. Of launches
+// of unknown cost kUnknown fill the limit. If no launch ends for long, the running launch may wait
 // for something that follows a launch kept here. Then one more launch is released each time that kStall plus
 // four times the cost of the oldest launch has passed.
 //

@@ -54,6 +54,7 @@ public:
     // Another operation follows what is in flight. True: a stop leaves that alone from now on. False: a stop
     // has to wait for its end.
     virtual bool let_pass() { return false; }
+    virtual bool worth_stopping(const Work&) const { return true; }
     virtual CUresult stop() = 0;  // all launches that are in flight, or the run
     // Enqueues a report of how far launches got, from the first to the last in flight.
     virtual CUresult report(const Work& first, const Work& last) = 0;

@@ -30,7 +30,8 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
       door_({dispatcher, *tenant_, stream, markers_, learner_}),
       graph_({dispatcher, *tenant_, stream, markers_, learner_}),
-      gpu_time_(dispatcher.company(), tenant_->received) {}
+      gpu_time_(dispatcher.company(), tenant_->received),
+      times_(dispatcher.gpu_time() ? std::make_unique<KernelTimes>() : nullptr) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -68,15 +69,27 @@ CUresult ManagedStream::issue(Work&& work) {
     bool anew = false;
     SMT_TRY(form.prepare(work, idle, &anew));
     if (anew) SMT_TRY(get_ready());
+    work.endures = will_endure(work);
     SMT_TRY(form.launch(work));
     const schedule::TimePoint now = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
     if (idle) note_gpu_time();
     // The end of these launches is waited for.
-    const bool awaited =
-        tenant_->preemptor.load(std::memory_order_relaxed) || !form.may_follow(queue_.in_flight().size());
+    const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
+                         !form.may_follow(queue_.in_flight().size());
     return awaited || queue_.wants_marker() ? mark() : CUDA_SUCCESS;
+}
+
+// What cannot be stopped must not follow what can: it would overtake what a stop leaves of that. Where a stop
+// would save little of that, too, it is not stopped any more.
+bool ManagedStream::will_endure(const Work& work) {
+    LaunchForm& form = form_of(work);
+    if (tenant_->tried() || form.worth_stopping(work)) return false;
+    const LaunchQueue::Works& in_flight = queue_.in_flight();
+    if (in_flight.empty() || in_flight.back().endures) return true;
+    const std::optional<schedule::TimePoint> end = queue_.expected_end();
+    return end && *end - dispatcher_.now() <= dispatcher_.least_saved() && form.let_pass();
 }
 
 // When the GPU reaches the marker, everything before it is over.
@@ -107,6 +120,9 @@ void ManagedStream::prune() {
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.marker > over) break;
         gpu_time_.over_unmanaged(each.key);
+        if (times_)
+            times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
+                         true);
     }
     if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
     if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
@@ -268,7 +284,7 @@ CUresult ManagedStream::settle() {
         const uint64_t before = work.done;
         settle(work);
         learner_.ran(work, before);
-        gpu_time_.over(work.function->alone, work.done - before, !stopped && !quotas);
+        note_part(work, work.done - before, !stopped && !quotas, work.left() == 0);
     };
     if (preemptor_.in_quota_mode()) {
         LaunchQueue::Works& waiting = queue_.waiting();
@@ -364,6 +380,7 @@ void ManagedStream::forget_code() {
     const Lock lock = spin_lock(mutex_);
     learn_now();  // the last chance
     learner_.forget_code();
+    if (times_) times_->forget_code();
 }
 
 }  // namespace smt::runtime::dispatch

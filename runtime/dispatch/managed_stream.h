@@ -32,7 +32,8 @@
 //
 // Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
 // are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
-// progress.cpp what policies see, and managed_stream.cpp the rest.
+// unmanaged_side.cpp what they do around unmanaged launches, progress.cpp what policies see, and
+// managed_stream.cpp the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -49,6 +50,7 @@
 #include "runtime/dispatch/door_form.h"
 #include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/graph_form.h"
+#include "runtime/dispatch/kernel_times.h"
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/persistent_form.h"
 #include "runtime/dispatch/preemptor.h"
@@ -102,6 +104,10 @@ public:
     const Tenant& tenant() const { return *tenant_; }
     // The first unfinished launch. False: nothing is left to do, or nothing can run.
     bool describe(schedule::Kernel* kernel);
+    // It has begun to work in a solo session (solo.h), and no decision has seen that. take_unheard(): a
+    // decision sees it now; what its work could do.
+    bool unheard() const { return unheard_.load(std::memory_order_relaxed) != kHeard; }
+    std::optional<Abilities> take_unheard();
     void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
     bool keeps_back();  // poll() hands over launches that are kept here
@@ -133,6 +139,7 @@ public:
     };
     bool front(Front* front);
     bool poll();                  // looks what the GPU has done; true: the state has changed
+    void write_times();           // GPU times of kernels that have changed, to the journal
     Placement::Sums placement();  // of its quota-mode runs, where workers write mappings
 
 private:
@@ -140,6 +147,8 @@ private:
     using State = Preemptor::State;
     using Event = Preemptor::Event;
     using Lock = std::unique_lock<std::mutex>;
+    // Never reported, because the client is gone. Not an error that would end the context.
+    static constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
 
     // With mutex_ held, as all below.
     LaunchForm& form_of(const Work& work) {
@@ -148,6 +157,7 @@ private:
     }
     bool may_follow(const Work& work);  // what is in flight
     CUresult issue(Work&& work);
+    bool will_endure(const Work& work);
     CUresult mark();
     CUresult mark_by_write();
     CUresult get_ready();
@@ -166,23 +176,28 @@ private:
     // GPU time received (gpu_time.h): of launches that are over, and of those in flight that are about to be
     // forgotten because they are over.
     void note_gpu_time();
+    // So many blocks of the work are over. `whole`: it was not stopped within. `ends`: no block is left.
+    void note_part(const Work& work, uint64_t blocks, bool whole, bool ends);
+    bool one_wave(const UnmanagedLaunch& launch);
     template <class Over>
     void note_over(const Over& over) {
         for (const Work& each : queue_.in_flight()) {
             if (!over(each)) break;
             const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
-            gpu_time_.over(each.function->alone, each.left(), !tried);
+            note_part(each, each.left(), !tried, true);
         }
     }
     CUresult come_to_rest();
     void learn_now();  // reads mappings, unless a stop or a run is under way
 
-    // For program_side.cpp.
+    // For program_side.cpp and unmanaged_side.cpp.
+    bool begins_unasked() const;  // it may begin to work without a decision
+    void begin_unasked(const Abilities& can);
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);
     int confined(const UnmanagedLaunch& launch);
     void go_away(int multiprocessors, UnmanagedPass* pass);
-    CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
+    CUresult await_turn(Lock& lock, UnmanagedPass* pass);
     UnmanagedWindow::Number take_number(uint64_t key);  // 0: none was free in time
     CUresult await_room(Lock& lock);
     void await_launch_ahead(Lock& lock);
@@ -219,6 +234,8 @@ private:
     const uint64_t id_;
     SideStream side_stream_;  // for the program's threads
     Waits waits_;
+    enum : uint8_t { kHeard = 0, kBegan = 1, kStops = 2, kKeepsQuotas = 4 };
+    std::atomic<uint8_t> unheard_{kHeard};
 
     std::mutex mutex_;  // guards the rest
     Changes changes_;
@@ -231,6 +248,7 @@ private:
     GraphForm graph_;
     UnmanagedSide unmanaged_;
     GpuTime gpu_time_;
+    const std::unique_ptr<KernelTimes> times_;  // null: not asked for
     TicketSamples samples_;
     bool gone_ = false;          // its client
     std::string waits_because_;  // the policy's reason for the wait

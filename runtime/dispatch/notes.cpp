@@ -66,6 +66,20 @@ void Notes::mappings(const Tenant& tenant, uint32_t kernel_name, const std::vect
     if (!mappings.empty()) write(entry);
 }
 
+void Notes::gpu_time(const Tenant& tenant, uint64_t stream, const KernelTimes::Which& which,
+                     const KernelTimes::Sum& sum) {
+    journal::Entry entry = this->entry(journal::Kind::kGpuTime, tenant);
+    entry.name = which.name;
+    entry.text = tenant.journal_name;
+    entry.value = which.treatment;
+    entry.stream = static_cast<uint32_t>(stream);
+    entry.start_ns = sum.one_wave_ns;
+    entry.end_ns = sum.ns;
+    entry.grid[0] = static_cast<uint32_t>(sum.launches);
+    entry.grid[1] = static_cast<uint32_t>(sum.launches >> 32);
+    write(entry);
+}
+
 void Notes::placed(const Tenant& tenant, const Placement::Sums& sums) {
     if (sums.tables == 0) return;
     note(tenant, fmt::format("placed by {} tables of quotas: {} blocks by {} workers, {} blocks astray, {} "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/kernel_times.h"
 #include "runtime/dispatch/placement.h"
 #include "runtime/dispatch/tenants.h"
 #include "runtime/dispatch/work.h"
@@ -27,6 +28,9 @@ public:
     // The kernel's saturating CTA count: `ctas` per SM, of the `fits` that fit (saturating_ctas.h).
     void saturating(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
     void mappings(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
+    // Of a kernel on a stream, so far.
+    void gpu_time(const Tenant& tenant, uint64_t stream, const KernelTimes::Which& which,
+                  const KernelTimes::Sum& sum);
     void placed(const Tenant& tenant, const Placement::Sums& sums);  // of a stream's runs, at its end
 
 private:

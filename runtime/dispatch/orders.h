@@ -41,6 +41,9 @@ public:
     Step next(const schedule::Kernel& kernel, bool passes_through);
     static Step to_rest(const schedule::Kernel& kernel, bool passes_through);  // whatever the order is
     void done(const Step& step) override;
+    bool runs_freely() const {  // whatever is launched
+        return action_ == schedule::Assignment::Action::kRun && quota_.empty() && slice_ == 0;
+    }
     bool held() const { return !in_force_.empty(); }  // it has run with quotas
 
 private:

@@ -1,6 +1,6 @@
 // The policy in force: it is asked with a snapshot, runs its studies, is timed, and recorded.
 //
-// Not thread-safe, but for name() and short_stops(): the dispatcher's lock guards the rest.
+// Not thread-safe, but for name(), short_stops() and least_saved(): the dispatcher's lock guards the rest.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/dispatch/durations.h"
+#include "runtime/dispatch/tenants.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/schedule/recorder.h"
 
@@ -26,11 +27,16 @@ public:
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
     const char* name() const { return name_.load(); }
+    schedule::Duration least_saved() const { return least_saved_.load(std::memory_order_relaxed); }
     bool short_stops() const { return short_stops_.load(std::memory_order_relaxed); }
     bool may_stop() const { return may_stop_.load(std::memory_order_relaxed); }  // any tenant
     schedule::Policy::Stops stops() const { return policy_->stops(); }
     // Streams are sampled: the policy goes by the progress of kernels.
-    bool samples() const { return stops() == schedule::Policy::Stops::kAny; }
+    bool samples() const { return policy_->follows_launches(); }
+    bool leaves_alone() const { return policy_->leaves_alone(); }  // after ask()
+    bool lets_begin(const Tenant& tenant) const {                  // likewise
+        return policy_->lets_begin(tenant.name, tenant.priority);
+    }
     int part() const { return policy_->part(snapshot_.device); }
 
     // Of the last decision. Its kernels and urgent tenants are to be replaced before ask().
@@ -52,6 +58,7 @@ private:
     std::unique_ptr<schedule::Policy> policy_;
     uint64_t policies_ = 0;  // number of policies so far
     std::atomic<bool> short_stops_{false}, may_stop_{false};
+    std::atomic<schedule::Duration> least_saved_{};
     std::atomic<const char*> name_{nullptr};        // policies' names are literals
     std::unique_ptr<schedule::Study> study_;        // a decision waits for it
     bool studying_ = false;                         // until it has been run and learnt

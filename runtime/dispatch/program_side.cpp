@@ -20,14 +20,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Never reported, because the client is gone. Not an error that would end the context.
-constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
 constexpr auto kLookAtDriver = 100ms;    // an error that ends the context shows when the driver is asked
 constexpr size_t kMostUnfinished = 512;  // launches of a preemptible stream
 // After this time the 40 us that it takes to wake a sleeping thread matter little.
 constexpr auto kLooksFor = 5ms;
 constexpr auto kLookAtQueue = 50us;  // while the queue is full
-constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window is full
 // Launches with doors that are expected to be over so soon need not be stoppable any more. The GPU has the
 // next operation before that.
 constexpr auto kSoon = 50us;
@@ -45,10 +42,11 @@ CUresult ManagedStream::launch(Work&& work) {
     if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = queue_.next_number();
     go_on();
-    const bool passes = preemptor_.in(State::kPassThrough);
+    const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
+    const bool unasked = passes && begins && begins_unasked();
     LaunchQueue::Works& waiting = queue_.waiting();
-    if (passes && (under_way() || !tenant_->preemptible.load(std::memory_order_relaxed))) {
-        const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && !under_way();
+    if (passes && (!begins || unasked || !tenant_->preemptible.load(std::memory_order_relaxed))) {
+        const bool news = begins && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
         const bool follows = may_follow(work);
         if (!follows && queue_.unmarked()) mark();
         if (!waiting.empty() || over_launch_ahead() || !follows) {
@@ -58,13 +56,16 @@ CUresult ManagedStream::launch(Work&& work) {
             return CUDA_SUCCESS;
         }
         const bool learned = learner_.learning();
+        const Abilities can = work.function->abilities();
         CUresult status = issue(std::move(work));
+        if (unasked && status == CUDA_SUCCESS) begin_unasked(can);
         const bool rest = !waiting.empty(), learns = learner_.learning() && !learned;
         lock.unlock();
         if (rest) dispatcher_.kept_back();
         // Otherwise a short program would be over before anything is learnt of it.
         if (learns) dispatcher_.look_again();
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
+        if (status == CUDA_SUCCESS && unasked) dispatcher_.began_unasked();
         return status;
     }
     if (passes) SMT_TRY(come_to_rest());
@@ -109,73 +110,6 @@ CUresult ManagedStream::guard() {
     return clear_way(lock);
 }
 
-CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
-    Lock lock = spin_lock(mutex_);
-    go_on();
-    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    SMT_TRY(clear_way(lock));
-    pass->number_ = 0;
-    if (tenant_->preemptible.load(std::memory_order_relaxed)) {
-        ++unmanaged_.wanting;
-        CUresult status = await_turn(lock, launch.key, &pass->number_);
-        --unmanaged_.wanting;
-        if (status != CUDA_SUCCESS) return status;
-    }
-    ++unmanaged_.entering;
-    pass->stream_ = this;
-    pass->launch_ = launch;
-    const int multiprocessors = confined(launch);
-    lock.unlock();
-    if (multiprocessors) go_away(multiprocessors, pass);
-    return CUDA_SUCCESS;
-}
-
-CUresult ManagedStream::entered(const UnmanagedPass& pass) {
-    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
-    Lock lock = spin_lock(mutex_);
-    const bool news =
-        tenant_->preemptor.load(std::memory_order_relaxed) && markers_.reached() == markers_.last();
-    CUresult status = mark();
-    --unmanaged_.entering;
-    unmanaged_.last_other = markers_.last();
-    unmanaged_.in_flight.push_back(
-        {markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(), pass.launch_.key});
-    note_gpu_time();
-    lock.unlock();
-    if (news) dispatcher_.arrived(*this);
-    return back != CUDA_SUCCESS ? back : status;
-}
-
-// The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
-// another kernel waits for a place.
-int ManagedStream::confined(const UnmanagedLaunch& launch) {
-    const int most = unmanaged_.confined_to;
-    if (!most || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
-    const schedule::Duration known = tenant_->window.expected(launch.key);
-    if (known == schedule::Duration::zero()) return most;
-    if (known <= unmanaged_.confines_longer) return 0;
-    int fits = 0;
-    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        &fits, launch.function, static_cast<int>(launch.threads), launch.shared_bytes);
-    const uint64_t together =
-        uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 1));
-    const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
-    return known / std::max<int64_t>(waves, 1) > unmanaged_.confines_longer ? most : 0;
-}
-
-// If that fails the launch stays on its stream.
-void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
-    pass->places_ = dispatcher_.supplies().places_for(multiprocessors);
-    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
-}
-
-void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
-    Lock lock = spin_lock(mutex_);
-    --unmanaged_.entering;
-    lock.unlock();
-    if (number) tenant_->window.give(number, {});
-}
-
 bool ManagedStream::held_back() {
     const Lock lock = spin_lock(mutex_);
     return !gone_ &&
@@ -185,11 +119,15 @@ bool ManagedStream::held_back() {
 CUresult ManagedStream::note_other() {
     Lock lock = spin_lock(mutex_);
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-    const bool news = markers_.reached() == markers_.last();
+    const bool begins = markers_.reached() == markers_.last(), unasked = begins && begins_unasked();
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
+    if (unasked) begin_unasked({});
     lock.unlock();
-    if (news) dispatcher_.arrived(*this);
+    if (unasked)
+        dispatcher_.began_unasked();
+    else if (begins)
+        dispatcher_.arrived(*this);
     return status;
 }
 
@@ -252,7 +190,8 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
+        } else if (!tenant_->preemptible.load() || queue_.in_flight().back().endures ||
+                   (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
         } else {
@@ -344,43 +283,6 @@ CUresult ManagedStream::await_change(Lock& lock) {
 bool ManagedStream::looks_on() const {
     return device::cores_to_spare() && !device::cores_scarce() &&
            !dispatcher_.device().properties().keeps_clock;
-}
-
-UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
-    const ClockHandoff others(dispatcher_.device());
-    return tenant_->window.take(id_, key, kLookAtWindow);
-}
-
-// A stream that begins anew asks the policy first, as before a managed launch. A stream that is at work goes
-// on while there is room in the tenant's window.
-CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number) {
-    bool asked = false;
-    CUresult status = CUDA_SUCCESS;
-    std::optional<device::HeldUp> held_up;
-    while (status == CUDA_SUCCESS && !gone_) {
-        prune();
-        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
-        if (preemptor_.in(State::kPassThrough) && (asked || under_way())) {
-            *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
-            if (*number) return CUDA_SUCCESS;
-            lock.unlock();
-            *number = take_number(key);
-            lock.lock();
-            if (*number && preemptor_.in(State::kPassThrough) && !gone_) return CUDA_SUCCESS;
-            if (*number) tenant_->window.give(*number, {});
-        } else if (preemptor_.in(State::kPassThrough)) {
-            status = come_to_rest();
-        } else if (!asked) {
-            asked = true;
-            lock.unlock();
-            dispatcher_.arrived(*this);
-            lock.lock();
-        } else {
-            say_held_up(&held_up);
-            status = await_change(lock);
-        }
-    }
-    return status != CUDA_SUCCESS ? status : kClientGone;
 }
 
 uint32_t ManagedStream::issued() {

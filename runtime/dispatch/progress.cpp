@@ -48,8 +48,8 @@ void ManagedStream::note_received(schedule::Kernel* kernel) {
     const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
     kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
     kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
-    kernel->receiving = gpu_time_.receiving(next ? &next->function->alone : nullptr, next ? next->left() : 0,
-                                            dispatcher_.now());
+    kernel->receiving =
+        gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0, dispatcher_.now());
 }
 
 bool ManagedStream::describe(schedule::Kernel* kernel) {
@@ -80,12 +80,48 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     return markers_.reached() < markers_.last();
 }
 
+bool ManagedStream::begins_unasked() const {
+    const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) ||
+                      tenant_->preemptor.load(std::memory_order_relaxed);
+    return asks && (dispatcher_.solo().of(*tenant_) || tenant_->free.load());
+}
+
+void ManagedStream::begin_unasked(const Abilities& can) {
+    const int seen = kBegan | (can.stop ? kStops : 0) | (can.quota ? kKeepsQuotas : 0);
+    unheard_.fetch_or(static_cast<uint8_t>(seen), std::memory_order_relaxed);
+}
+
+std::optional<Abilities> ManagedStream::take_unheard() {
+    if (!unheard()) return std::nullopt;
+    const uint8_t seen = unheard_.exchange(kHeard, std::memory_order_relaxed);
+    return Abilities{.stop = (seen & kStops) != 0, .quota = (seen & kKeepsQuotas) != 0};
+}
+
 void ManagedStream::note_gpu_time() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();
     const bool at_work = work && !at_wait();
+    if (times_) times_->settle(at_work, dispatcher_.now());
     if (gpu_time_.needs_settling(at_work))
         gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
+}
+
+void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
+    LaunchTime& alone = work.alone();
+    gpu_time_.over(alone, blocks, whole);
+    if (!times_ || blocks == 0) return;
+    const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
+    times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},
+                 !work.graph && work.total <= together, alone.of(static_cast<double>(blocks)),
+                 ends);
+}
+
+void ManagedStream::write_times() {
+    std::lock_guard lock(mutex_);
+    if (!times_) return;
+    times_->report([&](const KernelTimes::Which& which, const KernelTimes::Sum& sum) {
+        dispatcher_.notes().gpu_time(*tenant_, id_, which, sum);
+    });
 }
 
 void ManagedStream::end_waits() {

@@ -81,6 +81,7 @@ uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     const bool stops_any = policy_.stops() == schedule::Policy::Stops::kAny;
     if (frees && !stops_any && !tenants_.any_above(tenant.priority)) return 0;
     if (frees) await_window(lock, tenant);
+    end_unasked();
     const uint64_t call = quiesce_.begin(tenant.session, now());
     for (Member& member : members_) {
         schedule::Kernel kernel;

@@ -6,6 +6,7 @@
 namespace smt::runtime::dispatch {
 
 struct Settings {
+    bool gpu_time = false;       // of each kernel, for the journal (kernel_times.h)
     bool maps = false;           // each worker records its mapping, for the journal
     schedule::Duration ahead{};  // launch-ahead limit of a stream, in GPU time; zero: none (launch_ahead.h)
 };

@@ -45,6 +45,7 @@ void UnmanagedWindow::give(Number number, schedule::Duration took) {
                                    [&](const Flight& each) { return each.number == number; });
         if (flight == flights_.end()) return;
         if (took > schedule::Duration::zero()) {
+            if (known_.size() >= kMostKnown) known_.clear();  // keys of graphs that are gone, mostly
             schedule::Duration& known = known_.try_emplace(flight->key, took).first->second;
             known = (known + took) / 2;
         }

@@ -22,6 +22,7 @@ class ManagedStream;
 struct UnmanagedLaunch {
     uint64_t key = 0;               // launches with the same key take about equally long
     uint32_t name = 0;              // in the journal
+    uint32_t treatment = 0;         // likewise (journal::Entry::value)
     CUfunction function = nullptr;  // a kernel, with its shape; null: a graph
     uint64_t blocks = 0;
     uint32_t threads = 0;       // per block
@@ -51,6 +52,7 @@ public:
     static constexpr size_t kAtLeast = 2;
     static constexpr size_t kAtMost = 64;
     static constexpr schedule::Duration kTime = std::chrono::microseconds(100);
+    static constexpr size_t kMostKnown = 4096;
     static constexpr schedule::Duration kStall = std::chrono::seconds(2);
 
 private:
@@ -94,6 +96,7 @@ private:
     SmSetPointer places_;
     UnmanagedLaunch launch_;
     UnmanagedWindow::Number number_ = 0;
+    bool unasked_ = true;  // no decision was made for it
 };
 
 // The unmanaged work of one stream, and where a policy confines it to. Guarded by its stream's lock.
@@ -104,6 +107,8 @@ struct UnmanagedSide {
         UnmanagedWindow::Number number = 0;
         schedule::TimePoint issued{};
         uint64_t key = 0;  // UnmanagedLaunch::key
+        uint32_t treatment = 0;
+        bool one_wave = false;  // its blocks all run at once; false where that is not asked for
     };
     std::deque<Flight> in_flight;  // oldest first
     uint32_t entering = 0;         // threads with a pass; meanwhile the stream is not stopped

@@ -100,7 +100,7 @@ struct ManagedFunction {
     }
 
     void forget() {
-        fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), alone.forget(),
+        fitting_.store(0), block_ns.store(0), stop_ns.store(0), alone.forget(), queued.forget(),
             enough.forget();
     }
 
@@ -108,9 +108,8 @@ struct ManagedFunction {
     std::atomic<uint64_t> block_ns{0};
     // Recent ns from the decision to stop the kernel until its last worker had left. 0: never stopped.
     std::atomic<uint64_t> stop_ns{0};
-    // Device time of a block in ps, with launches back to back. 0: not known.
-    std::atomic<uint64_t> block_cost_ps{0};
-    TimeAlone alone;
+    LaunchTimes alone;      // without other tenants' work on the device
+    LaunchTimes queued;     // one behind the other, perhaps beside other tenants' (launch_ahead.h)
     SaturatingCtas enough;  // used where the kernel is preemptible
 
 private:
@@ -166,13 +165,16 @@ struct Work : KernelCall {
     uint32_t tickets = 0;
     uint32_t chunk = 1;
     uint32_t covered = 0;
-    uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
-    uint32_t launch = 0;  // its number among the stream's driver launches
-    uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
-    uint64_t run = 0;     // of kDoor and kGraph: the number of the run under way
+    uint32_t ctas = 0;     // workers per SM outside of quota mode; 0: being tried
+    uint32_t launch = 0;   // its number among the stream's driver launches
+    uint64_t marker = 0;   // value of StreamWords::reached at which the launch is over
+    uint64_t run = 0;      // of kDoor and kGraph: the number of the run under way
+    bool endures = false;  // of kDoor: its launch under way cannot be stopped, and runs to its end
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
+    LaunchTime& alone() const { return times(alone_, function->alone); }
+    LaunchTime& queued() const { return times(queued_, function->queued); }
     // Splits off the blocks that the launch under way does not cover. Empty: it covers all.
     std::optional<Work> cut() {
         if (covered == left()) return std::nullopt;
@@ -193,6 +195,13 @@ struct Work : KernelCall {
         done += std::min<uint64_t>(uint64_t{mine} * chunk, covered);
         tickets = covered = 0;
     }
+
+private:
+    LaunchTime& times(LaunchTime*& known, LaunchTimes& all) const {
+        if (!known) known = &all.of(total, threads());
+        return *known;
+    }
+    mutable LaunchTime *alone_ = nullptr, *queued_ = nullptr;  // of the function and the whole grid
 };
 
 }  // namespace smt::runtime::dispatch

@@ -34,6 +34,9 @@ enum class Kind : uint32_t {
                    // stop waited for, by the GPU's global timer, and blocks_together = blocks of a
                    // ticket
     kIntoGraph = 9,  // a kernel became part of a graph: every field of a launch except times
+    kGpuTime = 10,   // of a kernel so far, estimated (dispatch/kernel_times.h): session, name, text and value
+                     // as of a launch; end_ns = ns of all its launches in dispatcher's stream `stream`,
+                     // start_ns = of those whose blocks all run at once; grid[0] + 2^32 * grid[1] = launches
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock

@@ -199,10 +199,12 @@ bool GraphCopy::read_kernel(CUgraphNode node) {
     const uint32_t unit = unit_of(node, *kernel);
     if (unit == 0 || blocks % unit != 0 || blocks > smt::kMostDoorUnits || !set.kernelParams)
         return refuse(fmt::format("a graph with a launch that no door is for: {}", kernel->name));
+    const uint32_t threads = set.blockDimX * set.blockDimY * set.blockDimZ;
     const bool whole = kernel->at_door.waits && at_once(*kernel, set, blocks);
-    kernels_.push_back({node, kernel->parameters.size() + 1, static_cast<uint32_t>(blocks / unit), unit,
-                        dispatch::door_shift(blocks, unit, kernel->at_door.block_cost_ps.load(), whole),
-                        nested_});
+    kernels_.push_back(
+        {node, kernel->parameters.size() + 1, static_cast<uint32_t>(blocks / unit), unit,
+         dispatch::door_shift(blocks, unit, kernel->at_door.queued.of(blocks, threads).block_ps(), whole),
+         nested_});
     blocks_ += blocks;
     return true;
 }

@@ -94,20 +94,21 @@ public:
     }
 
 private:
-    CUresult launch(CUfunction function, CUstream stream, void** extra) {
+    CUresult launch(CUfunction function, CUstream stream, uint32_t blocks, void** extra) {
         if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        const std::lock_guard lock(mutex_);
         CHECK(stream == kProgram);
         uint32_t name = 0;
         DoorLaunch door;
         CHECK(*static_cast<size_t*>(extra[3]) == kOwnBytes + sizeof door);
         std::memcpy(&name, extra[1], sizeof name);
         std::memcpy(&door, static_cast<char*>(extra[1]) + kOwnBytes, sizeof door);
-        const std::lock_guard lock(mutex_);
+        if (door.run == 0) door.to = blocks;  // not to be stopped
         ++launches;
         queue_.push_back([this, name, door, unit = door.from](uint64_t& units) mutable {
             for (; unit < door.to; ++unit) {
                 if (units == 0) return false;
-                if (admits(door, unit)) ran.emplace_back(name, unit), --units;
+                if (door.run == 0 || admits(door, unit)) ran.emplace_back(name, unit), --units;
             }
             return true;
         });
@@ -186,7 +187,7 @@ inline DriverApi DoorGpu::driver() {
         return CUDA_SUCCESS;
     };
     driver.cuLaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void**, void** extra) {
-        return device->launch(function, config->hStream, extra);
+        return device->launch(function, config->hStream, config->gridDimX, extra);
     };
     // A managed form: it is over at once, without anything done.
     driver.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,

@@ -1,6 +1,7 @@
 // A stream whose kernels have doors, on a GPU of the test's own (door_gpu.h): what is stopped goes on where
 // it was, in the program's order.
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 
 #include "runtime/device/device.h"
@@ -28,8 +29,9 @@ struct DoorStream {
     ManagedFunction with_door, persistent, failing;
     std::unique_ptr<ManagedStream> stream;
 
-    explicit DoorStream(schedule::Duration ahead = {})
-        : dispatcher(device, journal, std::make_unique<tests::Undecided>(), {.ahead = ahead}) {
+    explicit DoorStream(schedule::Duration ahead = {}, bool gpu_time = false)
+        : dispatcher(device, journal, std::make_unique<tests::Undecided>(),
+                     {.gpu_time = gpu_time, .ahead = ahead}) {
         with_door.function = reinterpret_cast<CUfunction>(1);
         with_door.form = Form::kDoor;
         with_door.launch_offset = DoorGpu::kOwnBytes;
@@ -157,7 +159,7 @@ TEST_CASE("stream with doors: what is soon over is not waited for, and a stop le
     std::mt19937_64 random(2);
     for (int round = 0; round < 50; ++round) {
         DoorStream it(kAhead);
-        it.with_door.block_cost_ps = 1;
+        it.with_door.queued.of(30, 1).set_block_ps(3000);
         it.begin(0, 1);
         std::vector<DoorGpu::Unit> all;
         for (uint32_t name = 0; name < 20; ++name) {
@@ -183,9 +185,41 @@ TEST_CASE("stream with doors: what is soon over is not waited for, and a stop le
     }
 }
 
+TEST_CASE("stream with doors: what is not worth a stop runs to its end, and overtakes nothing",
+          "[dispatch]") {
+    std::mt19937_64 random(3);
+    uint64_t ends = 0;
+    for (int round = 0; round < 100; ++round) {
+        DoorStream it(kAhead);
+        it.with_door.queued.of(20, 1).set_block_ps(1'000'000);
+        it.persistent.form = Form::kDoor;
+        it.persistent.queued.of(30, 1).set_block_ps(1);  // less than to be refused
+        std::vector<DoorGpu::Unit> all;
+        REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+        for (uint32_t name = 0; name < 30; ++name) {
+            const bool worth = random() % 3 == 0;
+            const uint32_t blocks = worth ? 20 : 30;
+            REQUIRE(it.launch(worth ? it.with_door : it.persistent, name, blocks) == CUDA_SUCCESS);
+            REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+            for (uint32_t unit = 0; unit < blocks; ++unit) all.emplace_back(name, unit);
+            it.gpu.run(random() % 40);
+            if (random() % 3 == 0) it.stream->poll();
+            if (random() % 5 != 0) continue;
+            const schedule::Kernel before = it.first();
+            while (!it.stream->stop()) it.gpu.run(1);
+            const schedule::Kernel after = it.come_to_end();
+            ends += before.launch != 0 && after.launch == 0;
+            it.stream->pass_through();
+        }
+        it.come_to_end();
+        REQUIRE(it.gpu.ran == all);
+    }
+    CHECK(ends > 10);  // stops with nothing in flight that was worth one
+}
+
 TEST_CASE("stream with doors: a stop is of what follows the last other operation", "[dispatch]") {
     DoorStream it(kAhead);
-    it.with_door.block_cost_ps = 1;
+    it.with_door.queued.of(100, 1).set_block_ps(3000);
     it.begin(2, 100);
     it.gpu.run(10);
     REQUIRE(it.stream->guard() == CUDA_SUCCESS);
@@ -204,7 +238,7 @@ TEST_CASE("stream with doors: what takes unknown time, or longer than was expect
           "[dispatch]") {
     for (const bool late : {false, true}) {
         DoorStream it(kAhead);
-        it.with_door.block_cost_ps = late ? 1 : 0;
+        it.with_door.queued.of(100, 1).set_block_ps(late ? 3000 : 0);
         it.begin(2, 100);
         if (late) it.device.time = it.device.now() + std::chrono::seconds(1);
         REQUIRE(it.stream->guard() == CUDA_SUCCESS);
@@ -276,6 +310,48 @@ TEST_CASE("stream with doors: no stop is written before the stop word is cleared
     REQUIRE(it.stream->stop());
     CHECK(it.come_to_end().state == Seen::kWaiting);
     CHECK(it.gpu.ran.empty());
+}
+
+TEST_CASE("stream with doors: the journal has the GPU time of each kernel, and what of it cannot be stopped",
+          "[dispatch]") {
+    constexpr uint32_t kAtOnce = DoorGpu::kSms * DoorGpu::kFits;
+    std::map<uint32_t, journal::Entry> times;  // by kernel
+    for (const bool wanted : {true, false}) {
+        DoorStream it({}, wanted);
+        it.begin(1, 1);
+        it.come_to_end();
+        const auto takes = [&](uint32_t kernel, uint32_t blocks, schedule::Duration time) {
+            Work work;
+            work.function = &it.with_door;
+            work.entry.name = kernel;
+            work.entry.value = 5;
+            work.grid[0] = blocks;
+            work.total = blocks;
+            work.parameters.resize(DoorGpu::kOwnBytes);
+            REQUIRE(it.stream->launch(std::move(work)) == CUDA_SUCCESS);
+            it.stream->pass_through();
+            it.device.time = it.device.now() + time;
+            it.come_to_end();
+            it.device.time = it.device.now() + std::chrono::seconds(1);
+        };
+        takes(11, kAtOnce + 1, std::chrono::microseconds(30));
+        takes(12, kAtOnce, std::chrono::microseconds(20));
+        takes(12, kAtOnce + 1, std::chrono::microseconds(5));
+        it.stream->write_times();
+        times.clear();
+        journal::Reader(it.journal.path()).read(0, [&](const journal::Entry& entry) {
+            if (entry.kind == journal::Kind::kGpuTime && entry.name) times[entry.name] = entry;
+        });
+        if (!wanted) break;
+        REQUIRE(times.size() == 2);
+        CHECK(times[11].end_ns == 30'000);
+        CHECK(times[11].start_ns == 0);
+        CHECK(times[11].value == 5);
+        CHECK(times[12].end_ns == 25'000);
+        CHECK(times[12].start_ns == 20'000);
+        CHECK(times[12].grid[0] == 2);
+    }
+    CHECK(times.empty());
 }
 
 TEST_CASE("stream with doors: without its client what is in flight is stopped, and the rest dropped",

@@ -7,7 +7,8 @@ using namespace std::chrono_literals;
 using dispatch::Company;
 using dispatch::GpuTime;
 using dispatch::Received;
-using dispatch::TimeAlone;
+using dispatch::LaunchTime;
+using dispatch::LaunchTimes;
 
 namespace {
 
@@ -20,7 +21,7 @@ struct Two {
     Company company;
     Received one, two;
     GpuTime first{company, one}, second{company, two};
-    TimeAlone kernel, other;
+    LaunchTime kernel, other;
 };
 
 }  // namespace
@@ -82,7 +83,7 @@ TEST_CASE("GPU time: a tenant's streams divide its time", "[dispatch]") {
     Company company;
     Received one;
     GpuTime first(company, one), second(company, one);
-    TimeAlone kernel;
+    LaunchTime kernel;
     first.settle(true, kStart);
     second.settle(true, kStart);
     first.over(kernel, 1, true);
@@ -94,7 +95,7 @@ TEST_CASE("GPU time: a tenant's streams divide its time", "[dispatch]") {
 
 TEST_CASE("GPU time: launches that are over at once divide the time as they were expected to", "[dispatch]") {
     Two t;
-    const auto alone = [&](TimeAlone& kernel, schedule::Duration from, schedule::Duration to) {
+    const auto alone = [&](LaunchTime& kernel, schedule::Duration from, schedule::Duration to) {
         t.first.settle(true, kStart + from);
         t.first.over(kernel, 1, true);
         t.first.settle(false, kStart + to);
@@ -116,6 +117,28 @@ TEST_CASE("GPU time: nothing is learnt from a launch that was stopped", "[dispat
     t.first.settle(false, kStart + 100us);
     CHECK(t.kernel.of(1) == 0);
     CHECK(t.one.ns == ns(100us));
+}
+
+TEST_CASE("GPU time: one shape of a kernel's launches says nothing about another", "[dispatch]") {
+    Two t;
+    LaunchTimes kernel;
+    t.first.settle(true, kStart);
+    t.first.over(kernel.of(1, 128), 1, true);
+    t.first.settle(false, kStart + 5us);
+    CHECK(kernel.of(1, 128).of(1) == Approx(5'000));
+    CHECK(kernel.of(40'000, 128).of(40'000) == 0);
+    CHECK(kernel.of(1, 256).of(1) == 0);
+    kernel.forget();
+    CHECK(kernel.of(1, 128).of(1) == 0);
+}
+
+TEST_CASE("GPU time: the shapes that are kept apart are bounded", "[dispatch]") {
+    LaunchTimes kernel;
+    for (uint64_t blocks = 1; blocks <= LaunchTimes::kMost; ++blocks) kernel.of(blocks, 64).learn(1, 10);
+    kernel.of(5'000, 64).learn(5'000, 50'000);
+    CHECK(kernel.of(6'000, 64).of(6'000) == Approx(60'000));
+    CHECK(kernel.of(9'000, 64).of(9'000) == 0);
+    CHECK(kernel.of(1, 64).of(1) == Approx(10));
 }
 
 TEST_CASE("GPU time: unmanaged launches count by their key", "[dispatch]") {

@@ -24,6 +24,7 @@ struct Stream {
     schedule::TimePoint front_ends = kBegin;
     schedule::Duration idle{};  // that the GPU was, with more to do
 
+    dispatch::LaunchTime& cost() { return function.queued.of(blocks, 1); }
     void issue() {
         Work work;
         work.function = &function;
@@ -77,23 +78,26 @@ TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU
     }
 }
 
-TEST_CASE("what launches cost goes with their blocks", "[dispatch]") {
+TEST_CASE("what launches cost is learnt by shape, and goes with the blocks that are left", "[dispatch]") {
     Stream stream;
     for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(1ms);
-    const auto cost = [&](uint64_t blocks) {
+    const auto cost = [&](uint64_t blocks, uint64_t done) {
         Work work;
         work.function = &stream.function;
         work.total = blocks;
+        work.done = done;
         LaunchAhead(kTime).issued(work);
         return std::chrono::duration<double, std::milli>(work.cost).count();
     };
-    CHECK(cost(1'000) == Approx(1).epsilon(0.3));
-    CHECK(cost(10'000) == Approx(10 * cost(1'000)).epsilon(0.01));
+    CHECK(cost(1'000, 0) == Approx(1).epsilon(0.3));
+    CHECK(cost(1'000, 900) == Approx(cost(1'000, 0) / 10).epsilon(0.01));
+    // 1,000 blocks may all run at once: a larger grid need not take longer, nor a smaller one less.
+    CHECK(cost(10'000, 0) == Approx(10.0 / LaunchAhead::kUnknown));
 }
 
 TEST_CASE("two launches go ahead, however long they take", "[dispatch]") {
     Stream stream;
-    stream.function.block_cost_ps = 1'000'000'000'000;
+    stream.cost().set_block_ps(1'000'000'000'000);
     stream.top_up();
     CHECK(stream.in_flight.size() == LaunchAhead::kAtLeast);
 }
@@ -101,11 +105,11 @@ TEST_CASE("two launches go ahead, however long they take", "[dispatch]") {
 TEST_CASE("what was seen late once is soon thought to be cheap again", "[dispatch]") {
     Stream stream;
     for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(100us);
-    const uint64_t before = stream.function.block_cost_ps;
+    const uint64_t before = stream.cost().block_ps();
     stream.now += 90ms;  // something else had to be waited for
     stream.front_ends += 90ms;
     for (int i = 0; i < 100; ++i) stream.look(100us), stream.top_up();
-    CHECK(stream.function.block_cost_ps < 2 * before);
+    CHECK(stream.cost().block_ps() < 2 * before);
 }
 
 TEST_CASE("behind a launch that waits for something one after the other is let go", "[dispatch]") {
@@ -130,14 +134,14 @@ TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]
     ahead.ended(works.begin(), works.end(), kBegin);
     CHECK_FALSE(ahead.wants_marker());
     CHECK_FALSE(ahead.full(works));
-    CHECK(stream.function.block_cost_ps == 0);
+    CHECK(stream.cost().block_ps() == 0);
 }
 
 TEST_CASE("the end of what is in flight is expected from launches of known cost only", "[dispatch]") {
     Stream unknown, known;
     unknown.issue();
     CHECK_FALSE(unknown.ahead.end(unknown.in_flight));
-    known.function.block_cost_ps = 1'000'000;  // a launch takes 1 ms
+    known.cost().set_block_ps(1'000'000);  // a launch takes 1 ms
     for (int i = 0; i < 3; ++i) known.issue();
     CHECK(known.ahead.end(known.in_flight) == known.now + 3ms);
     CHECK_FALSE(LaunchAhead(0ms).end(known.in_flight));

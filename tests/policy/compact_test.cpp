@@ -211,3 +211,16 @@ TEST_CASE("compact: unmanaged work between two launches takes no quota away", "[
     a.launch = 2;
     CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin + 100us))[1] == "run 1 1 0 0");
 }
+
+TEST_CASE("compact: short kernels run without quotas while all are short", "[policy]") {
+    const auto policy = make_compact({.short_kernel = 250us});
+    const auto at = [&](Duration both) {
+        Kernel first = kernel(1, 1000, nth_of(kSm, 4)), second = kernel(2, 1000, nth_of(kSm, 4));
+        first.predicted = second.predicted = both;
+        return said(policy->decide({device(4), {first, second}}, kBegin));
+    };
+    CHECK(at(250us).empty());
+    CHECK(at(251us).size() == 2);
+    const Said lifted = at(250us);
+    CHECK(lifted == Said{{1, "run"}, {2, "run"}});
+}

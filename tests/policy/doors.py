@@ -6,6 +6,7 @@ and no managed forms.
 
 Each program checks its results, of kernels that are not idempotent: a block that runs twice or never shows.
 """
+import json
 import re
 import subprocess
 import sys
@@ -25,11 +26,13 @@ class Doors(Stage):
         self.simulate(doors=1, **sim)
         self.environment["SMT_COMPILE"] = "ptx=0"
 
+    def kernels_text(self):
+        return subprocess.run([self.smt, "log", "--kernels"], env=self.environment, capture_output=True,
+                              text=True, timeout=PATIENCE, check=True).stdout
+
     def kernels(self):
         """What `smt log --kernels` says: {(tenant, kernel): treatment}."""
-        log = subprocess.run([self.smt, "log", "--kernels"], env=self.environment, capture_output=True,
-                             text=True, timeout=PATIENCE, check=True).stdout
-        rows = re.findall(r"^(\S+) +\d+ +\d+  (\w.*?)  +(\w+)$", log, re.M)
+        rows = re.findall(r"^(\S+) +\d+ +\d+  (\w.*?)  +(\w+)$", self.kernels_text(), re.M)
         return {(tenant, kernel): treatment for tenant, treatment, kernel in rows}
 
 
@@ -114,6 +117,40 @@ def turns(smt, programs):
             print(f"{tenant}: {stops} stops, decisions {said_of[:4]}")
             # more stops than launches: so some of them are within one
             assert stops > 3 and any(f"the turn of {other}" in text for text in said_of), (stops, said_of)
+
+
+def rows_with_times(place):
+    """What `smt log --kernels --json` says, by tenant, of programs with one kernel."""
+    log = subprocess.run([place.smt, "log", "--kernels", "--json"], env=place.environment,
+                         capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    return {row["tenant"]: row for row in map(json.loads, log.splitlines())}
+
+
+def gpu_time(smt, programs):
+    """The GPU time of kernels, and whether they can be stopped within: by the device's clock, so that it can
+    be compared with what the programs saw."""
+    with Doors(smt, programs, "priority", 2, dispatch_clock=1) as place:
+        place.environment["SMT_JOURNAL"] = "gpu_time"
+        took = {}
+        for tenant, blocks in (("large", "200"), ("small", "2")):
+            output = place.run(tenant, "load", blocks, "100000", "20", "3", "10000000")
+            spans = [tuple(map(float, line.split())) for line in output.splitlines()]
+            assert len(spans) == 3, output
+            took[tenant] = sum(end - begin for begin, end in spans)
+            place.until(f"{tenant} has left", lambda: place.entries(tenant, "closed"))
+        rows = rows_with_times(place)
+        for tenant, row in rows.items():
+            print(f"{tenant}: {row['gpu_ns'] / 1e3} us of {took[tenant]}, {row['how']}")
+            assert row["gpu_launches"] == row["launches"] == 3 and row["stoppable"], row
+            assert .8 * took[tenant] < row["gpu_ns"] / 1e3 <= 1.1 * took[tenant], (row, took)
+        assert rows["large"]["gpu_ns_one_wave"] == 0, rows
+        assert rows["small"]["gpu_ns_one_wave"] == rows["small"]["gpu_ns"], rows
+        assert abs(sum(row["gpu_share"] for row in rows.values()) - 1) < .001, rows
+        said(place.kernels_text().splitlines()[-2].split()[1], "%")
+    with Doors(smt, programs) as place:
+        place.run("work", "work", *WORK)
+        assert "GPU time by kernel: not known" in place.kernels_text()
+        assert not any("gpu_ns" in row for row in rows_with_times(place).values())
 
 
 def main():

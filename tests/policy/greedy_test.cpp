@@ -163,3 +163,17 @@ TEST_CASE("greedy: another launch of a stream is an arrival; unmanaged work runs
     a.state = State::kStopping;
     CHECK(said(policy->decide({device(15), {a, b}}, kBegin)).empty());
 }
+
+TEST_CASE("greedy: short kernels run without quotas while all are short", "[policy]") {
+    const auto policy = make_greedy({.short_kernel = 250us});
+    const auto at = [&](Duration a, std::optional<Duration> b) {
+        Kernel first = profiled(1, kSixth, kLinear), second = profiled(2, kSixth, kLinear);
+        first.predicted = a, second.predicted = b;
+        return said(policy->decide({device(15), {first, second}}, kBegin));
+    };
+    CHECK(at(100us, 250us).empty());
+    CHECK(at(100us, 251us) == Said{{1, "run 3"}, {2, "run 3"}});
+    CHECK(at(100us, 100us) == Said{{1, "run"}, {2, "run"}});  // the quotas are lifted
+    CHECK(at(100us, 100us).empty());
+    CHECK(at(100us, std::nullopt) == Said{{1, "run 3"}, {2, "run 3"}});  // not known: long
+}

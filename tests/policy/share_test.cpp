@@ -138,14 +138,14 @@ TEST_CASE("share: what a tenant cannot use is written off", "[policy]") {
 }
 
 TEST_CASE("share: a tenant of which much is guessed is alone for a while", "[policy]") {
-    const auto policy = make_share();
+    const auto policy = make_share({.guessed = 0.1, .trial = 5ms, .between_trials = 200ms});
     const auto at = [&](Duration now, Duration guessed, bool stopped) {
         Kernel known = received(1, 1, now / 2), other = received(2, 1, now / 2);
         other.guessed = guessed;
         return policy->decide({device(4), {stopped ? waiting(known) : known, other}}, kBegin + now);
     };
     CHECK(said(at(0ms, 0ms, false)).empty());
-    CHECK(said(at(9ms, 4ms, false)).empty());
+    CHECK(said(at(9ms, 400us, false)).empty());
     const Decision begins = at(10ms, 5ms, false);
     CHECK(said(begins) == Said{{1, "wait"}});
     CHECK(*begins.again <= 5ms);

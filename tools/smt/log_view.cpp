@@ -133,9 +133,14 @@ void LogView::show(const Entry& entry) {
 }
 
 void LogView::count_kernel(const Entry& entry, const std::string& tenant) {
-    if (entry.kind != Kind::kLaunch && entry.kind != Kind::kIntoGraph) return;
+    const bool times = entry.kind == Kind::kGpuTime;
+    if (entry.kind != Kind::kLaunch && entry.kind != Kind::kIntoGraph && !times) return;
     const KernelTable::Key key{tenant, kernel(entry.name),
                                entry.value ? text(static_cast<uint32_t>(entry.value)) : ""};
+    if (times) {
+        const uint64_t launches = uint64_t{entry.grid[1]} << 32 | entry.grid[0];
+        return table_.set_time(key, text(entry.name), entry.stream, {entry.end_ns, entry.start_ns, launches});
+    }
     entry.kind == Kind::kLaunch ? table_.add_launch(key, text(entry.name))
                                 : table_.add_into_graph(key, text(entry.name));
 }
@@ -187,6 +192,8 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
                 kernel(entry.text), static_cast<double>(entry.value) / 1e3,
                 timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "");
             return;
+        case Kind::kGpuTime:
+            return;
         case Kind::kDecision:
         case Kind::kNote:
             break;
@@ -195,8 +202,9 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_json(const Entry& entry, const std::string& tenant) {
-    static constexpr const char* kKinds[] = {"?",    "launch",   "opened",  "closed",  "unsupported",
-                                             "note", "decision", "mapping", "stopped", "into graph"};
+    static constexpr const char* kKinds[] = {"?",           "launch",     "opened",   "closed",
+                                             "unsupported", "note",       "decision", "mapping",
+                                             "stopped",     "into graph", "gpu time"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
@@ -221,6 +229,8 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
             entry.kind == Kind::kMapping
                 ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})", entry.blocks_together,
                               fmt::join(placed_on(entry), ","), entry.start_ns, entry.end_ns)
+            : entry.kind == Kind::kGpuTime ? fmt::format(R"(,"stream":{},"gpu_ns":{},"gpu_ns_one_wave":{})",
+                                                         entry.stream, entry.end_ns, entry.start_ns)
             : entry.kind == Kind::kStopped && timed(entry)
                 ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})", entry.start_ns,
                               entry.end_ns, entry.blocks_together)

@@ -115,6 +115,8 @@ private:
                 return event(kServer, track(kServer, "notes"), span(entry),
                              fmt::format("{} called {}, which is not supported", whose, text(entry.name)),
                              fmt::format(R"("tenant":{},"session":{})", json_string(whose), entry.session));
+            case Kind::kGpuTime:
+                return;
             case Kind::kNote:
                 break;
         }

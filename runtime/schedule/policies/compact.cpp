@@ -26,6 +26,8 @@
 // saving is known. Measured: eight tenants with equal parts of the SMs finish 45 jobs, under fifo 109.
 // Unmanaged work runs as it is, on SMs that are not counted.
 //
+// While all kernels are short they run without quotas (short_kernels.h), which is not in the paper.
+//
 // No kernel starves. A kernel that has found no room for the starvation timeout (knobs.h) is placed first
 // when all are placed anew; kernels without room then wait in turn.
 #include <fmt/compile.h>
@@ -33,6 +35,7 @@
 
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
+#include "runtime/schedule/policies/short_kernels.h"
 
 namespace smt::runtime::schedule {
 
@@ -40,12 +43,19 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : Policy(knobs.aging), placement_(knobs.idle_grace) {}
+    explicit Compact(const CompactKnobs& knobs)
+        : Policy(knobs.aging), short_(knobs.short_kernel), placement_(knobs.idle_grace) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        if (only_short_kernels(snapshot, short_)) {
+            placement_.begin();
+            placement_.end(now);
+            leave_to_hardware(snapshot, wanted);
+            return;
+        }
         const bool changed = note_kernels(snapshot, now, wanted);
         const Kernel* impatient = aging().boosted(waiting_, now);
         aging().ask_again(wanted, waiting_, now);
@@ -91,6 +101,7 @@ private:
         placed.said = placed.kernel->state != Kernel::State::kStopping;  // else it is named again
     }
 
+    const Duration short_;
     uint64_t first_ = 0;                  // the kernel that had the turn; 0: none
     std::vector<const Kernel*> waiting_;  // without CTAs, or with the turn; kept for its memory
     Placement placement_;

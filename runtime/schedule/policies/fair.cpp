@@ -54,6 +54,7 @@ public:
     explicit Fair(const FairKnobs& knobs) : knobs_(knobs), idle_grace_(knobs.idle_grace) {}
     std::string_view name() const override { return "fair"; }
     Stops stops() const override { return Stops::kAny; }
+    bool leaves_alone() const override { return true; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);

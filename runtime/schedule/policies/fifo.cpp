@@ -9,6 +9,7 @@ class Fifo final : public Policy {
 public:
     std::string_view name() const override { return "fifo"; }
     Stops stops() const override { return Stops::kNone; }
+    bool leaves_alone() const override { return true; }
     void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.state == Kernel::State::kWaiting) wanted.run(kernel, "first come, first served");

@@ -12,6 +12,8 @@
 //
 //     A alone: 5.   B arrives: A 3, B 3.   B has taken its last block: A 5      (figure 6)
 //
+// While all kernels are short they run without quotas (short_kernels.h). The paper's are long.
+//
 // Unmanaged work runs as it is, and takes room that is not counted.
 //
 // No kernel starves: a kernel that is stopped as a whole gets a turn.
@@ -19,6 +21,7 @@
 
 #include "runtime/schedule/policies/allocation.h"
 #include "runtime/schedule/policies/policies.h"
+#include "runtime/schedule/policies/short_kernels.h"
 
 namespace smt::runtime::schedule {
 
@@ -26,11 +29,16 @@ namespace {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : Policy(knobs.aging) {}
+    explicit Greedy(const GreedyKnobs& knobs) : Policy(knobs.aging), short_(knobs.short_kernel) {}
     std::string_view name() const override { return "greedy"; }
     Stops stops() const override { return Stops::kAny; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        if (only_short_kernels(snapshot, short_)) {
+            given_.clear();
+            leave_to_hardware(snapshot, wanted);
+            return;
+        }
         const bool waited = tenant_waits();
         const Kernel* turn = waited ? aging().boosted(counted(snapshot), now) : nullptr;
         if (arrived_or_last_taken(snapshot) || (turn && waits(*turn))) give_out(snapshot, turn);
@@ -140,6 +148,7 @@ private:
         return place == given_.size() ? nullptr : &given_[place];
     }
 
+    const Duration short_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
     std::vector<Allocated> all_;  // of a decision; kept for its memory

@@ -44,16 +44,21 @@ struct ShareKnobs {
     // slowed down by them: within the error of what is learnt of kernels.
     double slowed = 0.95;
     Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
-    // A tenant for which more than this part was guessed is alone for `trial`, a few hundred kernels; with
-    // the time between trials that costs 3 % at first, and less with each.
-    double guessed = 0.10;
-    Duration trial = std::chrono::milliseconds(5);
-    Duration between_trials = std::chrono::milliseconds(200);
+    // A tenant for which more than this part was guessed is alone for `trial`, about a step of a training;
+    // with the time between trials that costs 5 % at first, and less where it teaches nothing.
+    double guessed = 0.03;
+    Duration trial = std::chrono::milliseconds(20);
+    Duration between_trials = std::chrono::milliseconds(400);
     // Decisions are at least so far apart, if nothing happens.
     Duration tick = std::chrono::microseconds(100);
 };
 
+// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
+// more: a fifth of this, about as much as quotas gain at best.
+inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
+
 struct GreedyKnobs {
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
     // For kernels of which not one CTA fits beside the others.
     AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(10),
                         .boost = std::chrono::milliseconds(10)};
@@ -82,6 +87,7 @@ struct SliceKnobs {
 };
 
 struct CompactKnobs {
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
     // An idle tenant keeps its place for this time, as it keeps its turn under fair.
     Duration idle_grace = std::chrono::microseconds(200);
     AgingKnobs aging = {};

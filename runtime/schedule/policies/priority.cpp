@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -44,6 +45,10 @@ public:
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
+    bool leaves_alone() const override { return true; }
+    bool lets_begin(std::string_view, int priority) const override {
+        return priority >= most_urgent_ && priority <= least_running_;
+    }
     int part(const Device& device) const override {
         return whole_ || device.multiprocessors < kKeptFree
                    ? 0
@@ -52,6 +57,9 @@ public:
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
+        most_urgent_ = std::numeric_limits<int>::min();
+        for (const Urgent& each : snapshot.urgent) most_urgent_ = std::max(most_urgent_, each.priority);
+        least_running_ = std::numeric_limits<int>::max();
         if (snapshot.kernels.empty()) return;
         if (part(snapshot.device)) {
             for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, wanted);
@@ -68,10 +76,14 @@ public:
                 });
             } else if (wanted.waits(kernel)) {
                 const Duration rest = rest_for(kernel.priority, now);
-                if (rest > Duration::zero())
+                if (rest > Duration::zero()) {
                     wanted.ask_again(rest);
-                else
-                    wanted.resume(kernel, "goes on: no more urgent tenant has work");
+                    continue;
+                }
+                wanted.resume(kernel, "goes on: no more urgent tenant has work");
+                least_running_ = std::min(least_running_, kernel.priority);
+            } else {
+                least_running_ = std::min(least_running_, kernel.priority);
             }
         }
     }
@@ -135,6 +147,8 @@ private:
         std::map<uint32_t, TimePoint> seen;  // sessions that have had work, and when
     };
     const bool whole_;
+    int most_urgent_ = 0;       // of the tenants that are present
+    int least_running_ = 0;     // of the kernels that run
     std::map<int, Work> work_;  // by priority
 };
 

@@ -32,6 +32,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 
@@ -43,6 +44,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr int kMostDoubled = 6;
+constexpr double kStillGuessed = 0.8;                // of what was guessed before a trial: it was in vain
 constexpr auto kNewAfter = std::chrono::seconds(1);  // a tenant without work for so long is new
 
 double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
@@ -65,9 +67,10 @@ struct Party {
     double beside = 0, got = 0;
     bool slowed = true;  // by them, in the last window
 
-    // Since it was tried alone, and how often that was.
+    // Since it was tried alone.
     double all = 0, guessed = 0;  // ns received
-    int trials = 0;
+    double guessed_before = 2;    // part of `all` when the last trial began; 2: there was none
+    int in_vain = 0;              // trials that taught little
 };
 
 class ShareByTime final : public Policy {
@@ -75,6 +78,14 @@ public:
     explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "share"; }
     Stops stops() const override { return Stops::kAny; }
+    Duration least_saved() const override { return knobs_.lead / 4; }
+    bool follows_launches() const override { return false; }
+    bool leaves_alone() const override { return contenders_ < 2; }
+    bool lets_begin(std::string_view tenant, int) const override {
+        if (tried_alone_) return *tried_alone_ == tenant;
+        const auto found = std::ranges::find(parties_, tenant, &Party::tenant);
+        return found == parties_.end() || !found->held;
+    }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
@@ -260,7 +271,7 @@ private:
         }
     }
 
-    // Each trial of a tenant makes the next one later: some have kernels that take longer than a trial.
+    // A trial in vain makes the next one later: some tenants have kernels that take longer than a trial.
     void try_alone(TimePoint now, Wanted& wanted) {
         if (tried_alone_) {
             const Party* const party = find(*tried_alone_);
@@ -271,19 +282,22 @@ private:
         for (Party& party : parties_) {
             if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held) continue;
             if (party.all < count_ns(knobs_.trial) || party.guessed < knobs_.guessed * party.all) continue;
+            const double guessed = party.guessed / party.all;
+            party.in_vain = guessed > kStillGuessed * party.guessed_before ? party.in_vain + 1 : 0;
+            party.guessed_before = guessed;
             tried_alone_ = party.tenant;
             trial_ends_ = now + knobs_.trial;
-            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.trials++, kMostDoubled));
+            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.in_vain, kMostDoubled));
             party.all = party.guessed = 0;
         }
         if (tried_alone_) wanted.ask_again(trial_ends_ - now);
     }
 
     // When the next one may have to be held back, or may go on.
-    void ask_again(TimePoint now, Wanted& wanted) const {
-        const auto contenders = std::count_if(parties_.begin(), parties_.end(),
-                                              [&](const Party& each) { return contends(each, now); });
-        if (contenders < 2) return;
+    void ask_again(TimePoint now, Wanted& wanted) {
+        contenders_ = std::count_if(parties_.begin(), parties_.end(),
+                                    [&](const Party& each) { return contends(each, now); });
+        if (contenders_ < 2) return;
         for (const Party& each : parties_) {
             if (!each.works) {
                 if (contends(each, now)) wanted.ask_again(knobs_.gap - (now - *each.idle));
@@ -319,6 +333,7 @@ private:
     TimePoint trial_ends_{}, next_trial_{};   // until when, and when another may be
     TimePoint seen_{};                        // the last call
     double clock_ = 0;                        // the smallest virtual time of contenders so far
+    std::ptrdiff_t contenders_ = 0;           // at the last call
 };
 
 }  // namespace

@@ -243,6 +243,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
     const protocol::Launch& launch = request.launch;
     const dispatch::UnmanagedLaunch what{kernel.journal_name,
                                          kernel.journal_name,
+                                         request.treatment,
                                          kernel.function,
                                          uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
                                          launch.block[0] * launch.block[1] * launch.block[2],

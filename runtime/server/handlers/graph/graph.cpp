@@ -51,12 +51,13 @@ void note_graph(Call& call, const Stream& stream, uint32_t treatment) {
     call.session.device().write(call.session.journal(), entry, &call.session);
 }
 
-CUresult launch_with_doors(Call& call, Stream& stream, GraphCopies::DoorsPointer doors) {
+CUresult launch_with_doors(Call& call, Stream& stream, GraphCopies::DoorsPointer doors, uint32_t treatment) {
     dispatch::ManagedStream* managed = nullptr;
     SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
     work.function = &doors->form();
     work.entry.name = call.session.journal_name_of_graphs();
+    work.entry.value = treatment;
     work.total = doors->blocks();
     work.graph = std::move(doors);
     return managed->launch(std::move(work));
@@ -84,11 +85,12 @@ CUresult handle_graph_launch(Call& call) {
         call.session.graph_copies().launch(exec, stream, call.session.code(), call.session.memory(), &copy));
     if (prints && !copy.treatment.empty())
         copy.treatment = "unmanaged: a graph of a program of which one has a kernel that may print";
-    if (!copy.treatment.empty()) note_graph(call, *stream, call.session.journal().name(copy.treatment));
-    if (copy.doors && !prints) return launch_with_doors(call, *stream, std::move(copy.doors));
+    const uint32_t treatment = copy.treatment.empty() ? 0 : call.session.journal().name(copy.treatment);
+    if (treatment) note_graph(call, *stream, treatment);
+    if (copy.doors && !prints) return launch_with_doors(call, *stream, std::move(copy.doors), treatment);
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
-        request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
+        request.exec, call.session.journal_name_of_graphs(), treatment, nullptr, 0, 0, 0};
     SMT_TRY(streams.enter(*stream, launch, &pass));
     if (prints) {
         pass.drop();  // the printing turn may depend on other tenants' work

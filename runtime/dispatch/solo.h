@@ -1,0 +1,44 @@
+// Solo session: while one tenant alone has work, its launches begin without a decision.
+//
+// A stream that the GPU has caught up with asks the policy before it launches. Programs that wait for each
+// result have only such launches, and a decision takes several times as long as the launch. While no other
+// tenant has work its outcome is known, if the policy says so (Policy::leaves_alone()). So each decision
+// names the tenant that is alone with work. Launches of that tenant take no lock but their stream's.
+//
+//     a launch of that tenant           a decision, when another tenant has launched
+//     locks its stream                  looks for work in all other streams: there is some
+//     looks whether the session lasts   ends the session
+//     issues the launch, and unlocks    locks each stream of that tenant, and looks for work
+//
+// If the launch has the stream's lock first, the decision sees its work. Otherwise the launch sees that the
+// session is over, and asks. So no launch is missed.
+//
+// The policy hears of such work from the dispatcher's thread, which looks while the tenant has work, and for
+// a while after it. Work that is over before it was seen is presented to the policy at the next decision, as
+// if it still ran: policies go by when tenants have had work.
+//
+// Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/dispatch/tenants.h"
+
+namespace smt::runtime::dispatch {
+
+class Solo {
+public:
+    // For the dispatcher, with its lock. Null: none.
+    void begin(const Tenant* tenant) { tenant_.store(tenant, std::memory_order_relaxed); }
+    void end() { begin(nullptr); }  // before it looks at the tenant's streams
+    const Tenant* tenant() const { return tenant_.load(std::memory_order_relaxed); }
+
+    // For a stream of the tenant, with the stream's lock, which orders this behind end().
+    bool of(const Tenant& tenant) const { return this->tenant() == &tenant; }
+
+private:
+    std::atomic<const Tenant*> tenant_{nullptr};  // compared only
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,138 @@
+// What the program's threads do with a stream before and after an unmanaged launch.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runtime/dispatch/clock_handoff.h"
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+constexpr auto kLookAtWindow = std::chrono::milliseconds(1);  // at the stream's state, while it is full
+
+}  // namespace
+
+CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
+    Lock lock = spin_lock(mutex_);
+    go_on();
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
+    SMT_TRY(clear_way(lock));
+    pass->number_ = 0;
+    pass->launch_ = launch;
+    pass->unasked_ = true;
+    if (tenant_->preemptible.load(std::memory_order_relaxed)) {
+        ++unmanaged_.wanting;
+        CUresult status = await_turn(lock, pass);
+        --unmanaged_.wanting;
+        if (status != CUDA_SUCCESS) return status;
+    }
+    ++unmanaged_.entering;
+    pass->stream_ = this;
+    const int multiprocessors = confined(launch);
+    lock.unlock();
+    if (multiprocessors) go_away(multiprocessors, pass);
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::entered(const UnmanagedPass& pass) {
+    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
+    Lock lock = spin_lock(mutex_);
+    const bool begins = markers_.reached() == markers_.last();
+    const bool undecided = begins && pass.unasked_, unasked = undecided && begins_unasked();
+    const bool news = undecided && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
+    CUresult status = mark();
+    --unmanaged_.entering;
+    unmanaged_.last_other = markers_.last();
+    unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(),
+                                    pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_)});
+    note_gpu_time();
+    if (unasked) begin_unasked({});
+    lock.unlock();
+    if (news) dispatcher_.arrived(*this);
+    if (unasked) dispatcher_.began_unasked();
+    return back != CUDA_SUCCESS ? back : status;
+}
+
+// Asks the driver, so only where GPU times are wanted.
+bool ManagedStream::one_wave(const UnmanagedLaunch& launch) {
+    if (!times_ || !launch.function) return false;
+    const int fits = times_->fits(dispatcher_.driver(), launch.function, launch.threads, launch.shared_bytes);
+    return launch.blocks <=
+           uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 0));
+}
+
+// The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
+// another kernel waits for a place.
+int ManagedStream::confined(const UnmanagedLaunch& launch) {
+    const int most = unmanaged_.confined_to;
+    if (!most || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
+    const schedule::Duration known = tenant_->window.expected(launch.key);
+    if (known == schedule::Duration::zero()) return most;
+    if (known <= unmanaged_.confines_longer) return 0;
+    int fits = 0;
+    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &fits, launch.function, static_cast<int>(launch.threads), launch.shared_bytes);
+    const uint64_t together =
+        uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 1));
+    const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
+    return known / std::max<int64_t>(waves, 1) > unmanaged_.confines_longer ? most : 0;
+}
+
+// If that fails the launch stays on its stream.
+void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
+    pass->places_ = dispatcher_.supplies().places_for(multiprocessors);
+    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
+}
+
+void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
+    Lock lock = spin_lock(mutex_);
+    --unmanaged_.entering;
+    lock.unlock();
+    if (number) tenant_->window.give(number, {});
+}
+
+UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
+    const ClockHandoff others(dispatcher_.device());
+    return tenant_->window.take(id_, key, kLookAtWindow);
+}
+
+// A stream that begins anew asks the policy first, as before a managed launch. A stream that is at work, or
+// in a solo session, goes on while there is room in the tenant's window.
+CUresult ManagedStream::await_turn(Lock& lock, UnmanagedPass* pass) {
+    const uint64_t key = pass->launch_.key;
+    UnmanagedWindow::Number* const number = &pass->number_;
+    bool asked = false;
+    CUresult status = CUDA_SUCCESS;
+    std::optional<device::HeldUp> held_up;
+    while (status == CUDA_SUCCESS && !gone_) {
+        prune();
+        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
+        if (preemptor_.in(State::kPassThrough) && (asked || under_way() || begins_unasked())) {
+            *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
+            if (*number) return CUDA_SUCCESS;
+            lock.unlock();
+            *number = take_number(key);
+            lock.lock();
+            if (*number && preemptor_.in(State::kPassThrough) && !gone_) return CUDA_SUCCESS;
+            if (*number) tenant_->window.give(*number, {});
+        } else if (preemptor_.in(State::kPassThrough)) {
+            status = come_to_rest();
+        } else if (!asked) {
+            asked = true;
+            pass->unasked_ = false;
+            lock.unlock();
+            dispatcher_.arrived(*this);
+            lock.lock();
+        } else {
+            say_held_up(&held_up);
+            status = await_change(lock);
+        }
+    }
+    return status != CUDA_SUCCESS ? status : kClientGone;
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,414 @@
+// Solo sessions: a tenant alone with work launches without a decision, and no other tenant's arrival is
+// missed.
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/quiesce.h"
+#include "tests/dispatch/door_device.h"
+#include "tests/dispatch/door_gpu.h"
+#include "tests/unit/temporary_folder.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using namespace std::chrono_literals;
+using tests::DoorGpu;
+using Sessions = std::set<uint32_t>;
+
+// Lets everything run, and keeps which sessions had work at each decision, and in which thread it was made.
+class Watch final : public schedule::Policy {
+public:
+    struct Seen {
+        std::thread::id thread;
+        Sessions sessions;
+    };
+    std::string_view name() const override { return "watch"; }
+    Stops stops() const override { return Stops::kAny; }
+    bool leaves_alone() const override { return true; }
+    void want(const schedule::Snapshot& snapshot, schedule::TimePoint, schedule::Wanted& wanted) override {
+        Seen seen{std::this_thread::get_id(), {}};
+        for (const schedule::Kernel& kernel : snapshot.kernels) {
+            seen.sessions.insert(kernel.session);
+            wanted.resume(kernel, "runs");
+        }
+        const std::lock_guard lock(mutex_);
+        seen_.push_back(std::move(seen));
+    }
+    std::vector<Seen> take() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(seen_, {});
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<Seen> seen_;
+};
+
+std::shared_ptr<Tenant> tenant_of(uint32_t session, int priority = 0) {
+    auto tenant = std::make_shared<Tenant>();
+    tenant->session = session;
+    tenant->name = "t" + std::to_string(session);
+    tenant->priority = priority;
+    return tenant;
+}
+
+// TwoTenants tenants with a stream each.
+struct TwoTenants {
+    DoorGpu gpu;
+    tests::TemporaryFolder folder;
+    journal::Writer journal{folder.file("journal")};
+    tests::DoorDevice device{DoorGpu::driver()};
+    Dispatcher dispatcher;
+    const std::shared_ptr<Tenant> one, two;
+    ManagedFunction with_door;
+    std::unique_ptr<ManagedStream> first, second;
+
+    explicit TwoTenants(std::unique_ptr<schedule::Policy> policy, int priority_of_one = 0,
+                        uint64_t stress = 0)
+        : dispatcher(device, journal, std::move(policy), {}),
+          one(tenant_of(1, priority_of_one)),
+          two(tenant_of(2)) {
+        two->stress = stress;
+        with_door.function = reinterpret_cast<CUfunction>(1);
+        with_door.form = Form::kDoor;
+        with_door.launch_offset = DoorGpu::kOwnBytes;
+        dispatcher.enter(one);
+        dispatcher.enter(two);
+        first = open(one);
+        second = open(two);
+    }
+    explicit TwoTenants(const char* policy, int priority_of_one = 0)
+        : TwoTenants(schedule::make_policy(policy), priority_of_one) {}
+    ~TwoTenants() {
+        for (ManagedStream* each : {first.get(), second.get()}) {
+            each->abandon();
+            end(*each);
+        }
+        first.reset();
+        second.reset();
+        dispatcher.exit(two);
+        dispatcher.exit(one);
+    }
+    std::unique_ptr<ManagedStream> open(const std::shared_ptr<Tenant>& tenant) {
+        auto stream = std::make_unique<ManagedStream>(dispatcher, tenant, DoorGpu::kProgram);
+        REQUIRE(stream->open() == CUDA_SUCCESS);
+        return stream;
+    }
+    CUresult launch(ManagedStream& stream) {
+        Work work;
+        work.function = &with_door;
+        work.grid[0] = 1;
+        work.total = 1;
+        work.parameters.resize(DoorGpu::kOwnBytes);
+        return stream.launch(std::move(work));
+    }
+    CUresult launch_unmanaged(ManagedStream& stream) {
+        UnmanagedPass pass;
+        const CUresult status = stream.enter({.key = 7, .name = 1}, &pass);
+        if (status == CUDA_SUCCESS) gpu.enqueue_unit();
+        return status == CUDA_SUCCESS ? pass.launched() : status;
+    }
+    // The GPU comes to the end of the stream's work, and the stream has seen that.
+    void end(ManagedStream& stream) {
+        for (schedule::Kernel kernel; stream.describe(&kernel);) {
+            stream.mark_what_is_there();
+            gpu.run();
+            stream.poll();
+        }
+    }
+    void pass(schedule::Duration time) { device.time = device.now() + time; }
+};
+
+// Spins until that is so; false: it is not within ten seconds.
+template <class Condition>
+bool comes(const Condition& condition) {
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("solo: a tenant alone with work asks once, however often it launches", "[solo]") {
+    constexpr uint64_t kLaunches = 500;
+    for (const char* policy : {"priority", "share", "fair"}) {
+        for (const int priority : {-1, 1}) {
+            for (const bool unmanaged : {false, true}) {
+                INFO(policy << ", priority " << priority << ", unmanaged " << unmanaged);
+                TwoTenants it(policy, priority);
+                for (uint64_t i = 0; i < kLaunches; ++i) {
+                    REQUIRE((unmanaged ? it.launch_unmanaged(*it.first) : it.launch(*it.first)) ==
+                            CUDA_SUCCESS);
+                    it.end(*it.first);
+                }
+                const Dispatcher::Begins begins = it.dispatcher.begins();
+                CHECK(begins.asked == 1);
+                CHECK(begins.unasked == kLaunches - 1);
+            }
+        }
+    }
+}
+
+TEST_CASE("solo: under policies that decide on a tenant's own kernels each launch asks", "[solo]") {
+    for (const char* policy : {"hpf", "greedy", "compact"}) {
+        INFO(policy);
+        TwoTenants it(policy);
+        for (int i = 0; i < 20; ++i) {
+            REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+            it.end(*it.first);
+        }
+        CHECK(it.dispatcher.begins().asked == 20);
+        CHECK(it.dispatcher.begins().unasked == 0);
+    }
+}
+
+TEST_CASE("solo: another tenant's launch ends the session, and its end begins another one", "[solo]") {
+    TwoTenants it(std::make_unique<Watch>());
+    const auto asked = [&] { return it.dispatcher.begins().asked; };
+    REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+    CHECK(it.dispatcher.solo().of(*it.one));
+    REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
+    CHECK(it.dispatcher.solo().tenant() == nullptr);
+    it.end(*it.first);
+    it.end(*it.second);
+    const uint64_t before = asked();
+    REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
+    it.end(*it.second);
+    CHECK(asked() > before);
+    it.pass(1ms);  // the other one is not expected back
+    CHECK(comes([&] {
+        REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
+        it.end(*it.second);
+        return it.dispatcher.solo().of(*it.two);
+    }));
+}
+
+TEST_CASE("solo: of a launch and another tenant's arrival one sees the other", "[solo]") {
+    constexpr int kRounds = 5'000, kIdle = 32, kMoments = 64, kOver = kRounds + 1;
+    auto policy = std::make_unique<Watch>();
+    Watch& watch = *policy;
+    TwoTenants it(std::move(policy));
+    // To look at them gives a launch time to come in between.
+    std::vector<std::unique_ptr<ManagedStream>> idle;
+    for (int i = 0; i < kIdle; ++i) idle.push_back(it.open(it.one));
+    using Clock = std::chrono::steady_clock;
+    std::atomic<int> begun{0}, done{0};
+    std::atomic<Clock::duration> took{10us};  // the arrival, usually
+    const auto await = [](const std::atomic<int>& word, int least) {
+        for (int looks = 0; word.load() < least;) {
+            if (++looks % 4096 == 0) std::this_thread::yield();
+        }
+    };
+    std::thread::id other_thread;
+    std::thread other([&] {
+        other_thread = std::this_thread::get_id();
+        for (int round = 1; await(begun, round), begun != kOver; ++round) {
+            const Clock::time_point arrives = Clock::now();
+            it.launch(*it.second);
+            took = (7 * took.load() + std::min<Clock::duration>(Clock::now() - arrives, 100us)) / 8;
+            done = round;
+        }
+    });
+    int missed = 0, unasked = 0, not_alone = 0;
+    for (int round = 1; round <= kRounds; ++round) {
+        it.launch(*it.first);
+        it.end(*it.first);
+        not_alone += !it.dispatcher.solo().of(*it.one);
+        watch.take();
+        const uint64_t before = it.dispatcher.begins().unasked;
+        // The launch is made at all moments of the arrival.
+        const Clock::time_point launches = Clock::now() + took.load() * (round % kMoments) / kMoments * 3 / 2;
+        begun = round;
+        while (Clock::now() < launches) __builtin_ia32_pause();
+        it.launch(*it.first);
+        await(done, round);
+        unasked += it.dispatcher.begins().unasked != before;
+        const std::vector<Watch::Seen> seen = watch.take();
+        missed += std::none_of(seen.begin(), seen.end(), [&](const Watch::Seen& each) {
+            const bool ours = each.thread == std::this_thread::get_id() || each.thread == other_thread;
+            return ours && each.sessions == Sessions{1, 2};
+        });
+        it.end(*it.first);
+        it.end(*it.second);
+    }
+    begun = kOver;
+    other.join();
+    INFO(unasked << " of " << kRounds << " launches came first");
+    CHECK(not_alone == 0);
+    CHECK(missed == 0);
+}
+
+TEST_CASE("solo: the policy hears of work that is over before another tenant arrives", "[solo]") {
+    auto policy = std::make_unique<Watch>();
+    Watch& watch = *policy;
+    TwoTenants it(std::move(policy));
+    for (int round = 0; round < 200; ++round) {
+        it.launch(*it.first);
+        it.end(*it.first);
+        REQUIRE(it.dispatcher.solo().of(*it.one));
+        REQUIRE(comes([&] { return !it.first->unheard(); }));
+        watch.take();
+        const uint64_t before = it.dispatcher.begins().unasked;
+        it.launch(*it.first);
+        REQUIRE(it.dispatcher.begins().unasked == before + 1);
+        it.end(*it.first);
+        it.launch(*it.second);
+        std::vector<Sessions> seen;
+        for (const Watch::Seen& each : watch.take()) seen.push_back(each.sessions);
+        const auto heard = std::find(seen.begin(), seen.end(), Sessions{1});
+        REQUIRE(heard != seen.end());
+        REQUIRE(std::find(heard, seen.end(), Sessions{2}) != seen.end());
+        it.end(*it.second);
+    }
+}
+
+TEST_CASE("solo: an urgent tenant has its idle grace period also for launches that did not ask", "[solo]") {
+    TwoTenants it("priority", 1);
+    it.pass(1s);
+    for (int i = 0; i < 5; ++i) {
+        REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+        it.pass(30us);
+        it.end(*it.first);
+        it.pass(20us);
+    }
+    CHECK(it.dispatcher.begins().unasked == 4);
+    const size_t launches = it.gpu.launches;
+    REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
+    schedule::Kernel kernel;
+    REQUIRE(it.second->describe(&kernel));
+    CHECK(kernel.state == schedule::Kernel::State::kWaiting);
+    CHECK(it.gpu.launches == launches);
+    it.pass(200us);
+    CHECK(comes([&] { return it.gpu.launches == launches + 1; }));
+}
+
+TEST_CASE("solo: GPU time is received for launches that did not ask, and not in between", "[solo]") {
+    TwoTenants it("share");
+    for (int i = 0; i < 100; ++i) {
+        REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+        it.pass(10us);
+        it.end(*it.first);
+        it.pass(90us);
+    }
+    CHECK(it.dispatcher.begins().unasked == 99);
+    CHECK(it.one->received.ns == 1'000'000);
+    CHECK(it.one->received.guessed_ns == 0);
+}
+
+TEST_CASE("solo: a stream that has begun without a question is looked at by the dispatcher's thread",
+          "[solo]") {
+    auto policy = std::make_unique<Watch>();
+    Watch& watch = *policy;
+    TwoTenants it(std::move(policy));
+    it.launch(*it.first);
+    it.end(*it.first);
+    it.device.rests_long = true;
+    for (int round = 0; round < 20; ++round) {
+        REQUIRE(comes([&] { return it.device.sleeps.load(); }));
+        watch.take();
+        it.launch(*it.first);
+        REQUIRE(comes([&] {
+            const std::vector<Watch::Seen> seen = watch.take();
+            return std::any_of(seen.begin(), seen.end(),
+                               [](const Watch::Seen& each) { return each.sessions == Sessions{1}; });
+        }));
+        it.end(*it.first);
+    }
+}
+
+TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[solo]") {
+    {
+        TwoTenants it(std::make_unique<Watch>());
+        it.device.set_loads_wait();
+        it.launch(*it.first);
+        it.end(*it.first);
+        REQUIRE(it.dispatcher.solo().of(*it.one));
+        {
+            const Quiesce quiesce(it.dispatcher, *it.two, Quiesce::For::kLoad);
+            CHECK(it.dispatcher.solo().tenant() == nullptr);
+            REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+            CHECK(it.dispatcher.solo().tenant() == nullptr);
+        }
+        it.pass(1s);
+        it.end(*it.first);
+    }
+    TwoTenants it(std::make_unique<Watch>(), 0, 1);
+    for (int i = 0; i < 5; ++i) {
+        it.launch(*it.first);
+        it.end(*it.first);
+    }
+    CHECK(it.dispatcher.begins().asked == 5);
+}
+
+TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its session", "[solo]") {
+    TwoTenants it("fair");
+    it.launch(*it.first);
+    it.end(*it.first);
+    REQUIRE(it.dispatcher.solo().of(*it.one));
+    it.dispatcher.set_policy(schedule::make_policy("hpf"));
+    CHECK(it.dispatcher.solo().tenant() == nullptr);
+    it.dispatcher.set_policy(schedule::make_policy("fair"));
+    it.launch(*it.first);
+    it.end(*it.first);
+    CHECK(it.dispatcher.solo().of(*it.one));
+    const auto third = tenant_of(3);
+    it.dispatcher.enter(third);
+    CHECK(it.dispatcher.solo().of(*it.one));  // it has no work
+    it.dispatcher.exit(third);
+    CHECK(it.dispatcher.solo().tenant() == nullptr);
+}
+
+TEST_CASE("free: a tenant that no decision would change begins beside others without one", "[solo]") {
+    for (const bool unmanaged : {false, true}) {
+        TwoTenants it("share");
+        const auto begin = [&](ManagedStream& stream) {
+            REQUIRE((unmanaged ? it.launch_unmanaged(stream) : it.launch(stream)) == CUDA_SUCCESS);
+        };
+        begin(*it.first);
+        begin(*it.second);  // from now on both are known
+        for (int i = 0; i < 100; ++i) {
+            it.end(*it.first);
+            begin(*it.first);
+        }
+        CHECK(it.dispatcher.begins().asked <= 3);
+        CHECK(it.dispatcher.begins().unasked >= 98);
+    }
+}
+
+TEST_CASE("free: the most urgent tenant begins without a decision while the others wait, and no other does",
+          "[solo]") {
+    TwoTenants it("priority", 1);
+    it.launch(*it.first);
+    it.launch(*it.second);  // which waits
+    CHECK(it.one->free);
+    CHECK_FALSE(it.two->free);
+    it.end(*it.first);
+    it.launch(*it.first);
+    CHECK(it.dispatcher.begins().asked == 2);
+    it.end(*it.first);
+    CHECK(comes([&] {  // the other one goes on
+        it.pass(1ms);
+        it.dispatcher.look_again();
+        return it.second->passes_through() && !it.one->free;
+    }));
+    CHECK_FALSE(it.one->free);
+    it.launch(*it.first);  // has to stop it
+    CHECK(it.dispatcher.begins().asked == 3);
+}
+
+}  // namespace smt::runtime::dispatch
