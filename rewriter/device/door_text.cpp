@@ -1,7 +1,7 @@
-// door.h says what the words mean. The first load may get an old frontier, which is in the multiprocessor's
-// cache: it is no more than what is admitted, since a frontier never goes back. That saves most CTAs the way to
-// the second-level cache. One that an old frontier does not admit asks again. The first thread decides for its CTA and the barrier tells the others. All
-// CTAs of a cluster decide alike, since they have one index and a frontier never goes back.
+// door.h says what the words mean. The first load may get an old frontier from the multiprocessor's cache.
+// That is no more than what is admitted, since a frontier never goes back, and it saves most CTAs the way to
+// the second-level cache. A CTA that it does not admit asks again. The first thread decides for its CTA and
+// the barrier tells the others. All CTAs of a cluster decide alike, since they have one index.
 #include "rewriter/device/door_text.h"
 
 namespace smt {

@@ -112,8 +112,7 @@ void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, boo
     if (!times_ || blocks == 0) return;
     const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},
-                 !work.graph && work.total <= together, alone.of(static_cast<double>(blocks)),
-                 ends);
+                 !work.graph && work.total <= together, alone.of(static_cast<double>(blocks)), ends);
 }
 
 void ManagedStream::write_times() {

@@ -37,8 +37,8 @@ public:
     // Whether stops should be short and launches should leave room for newcomers: launches then use the
     // saturating CTA count. Finding it costs each program some slow launches (dispatch/saturating_ctas.h).
     virtual bool short_stops() const { return true; }
-    // A stop within a launch is of use if it saves so much time. Shorter launches with doors run to their end:
-    // to ask at the door costs a launch of many short CTAs up to a third of its time.
+    // A stop within a launch is of use if it saves so much time. Shorter launches with doors run to their
+    // end: to ask at the door costs a launch of many short CTAs up to a third of its time.
     virtual Duration least_saved() const { return Duration::zero(); }
     // decide() is called for each launch, not only when kernels come, go and stop.
     virtual bool follows_launches() const { return stops() == Stops::kAny; }
@@ -46,8 +46,8 @@ public:
     // it launches, until another tenant has work. Then its launches begin without a decision, and decide()
     // hears of them soon after (dispatch/solo.h).
     virtual bool leaves_alone() const { return false; }
-    // After decide(): whether anything that this tenant launches until the next decision would run at once and
-    // as it is, and would change nothing for others. Then it does, and decide() hears of it likewise.
+    // After decide(): whether anything that this tenant launches until the next decision would run at once
+    // and as it is, and would change nothing for others. Then it does, and decide() hears of it likewise.
     virtual bool lets_begin(std::string_view /*tenant*/, int /*priority*/) const { return false; }
     // The number of multiprocessors that confinements use, so that the set can be created in advance; 0: the
     // policy makes none.

@@ -6,9 +6,9 @@ using namespace smt::runtime;
 using namespace std::chrono_literals;
 using dispatch::Company;
 using dispatch::GpuTime;
-using dispatch::Received;
 using dispatch::LaunchTime;
 using dispatch::LaunchTimes;
+using dispatch::Received;
 
 namespace {
 
