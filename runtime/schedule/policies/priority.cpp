@@ -45,7 +45,7 @@ public:
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
-    bool leaves_alone() const override { return true; }
+    bool leaves_alone() const override { return !confines_; }  // each stream has to be told
     bool lets_begin(std::string_view, int priority) const override {
         return priority >= most_urgent_ && priority <= least_running_;
     }
@@ -61,6 +61,7 @@ public:
         for (const Urgent& each : snapshot.urgent) most_urgent_ = std::max(most_urgent_, each.priority);
         least_running_ = std::numeric_limits<int>::max();
         if (snapshot.kernels.empty()) return;
+        confines_ = false;
         if (part(snapshot.device)) {
             for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, wanted);
         }
@@ -89,12 +90,13 @@ public:
     }
 
 private:
-    void confine(const Kernel& kernel, const Device& device, TimePoint now, Wanted& wanted) const {
+    void confine(const Kernel& kernel, const Device& device, TimePoint now, Wanted& wanted) {
         Duration lasts{};
         for (auto each = work_.upper_bound(kernel.priority); each != work_.end(); ++each)
             lasts = std::max<Duration>(lasts, kLately - (now - each->second.lately));
         const bool confined = lasts > Duration::zero();
         if (confined) wanted.ask_again(lasts);
+        confines_ |= confined;
         if (confined == (kernel.multiprocessors != 0)) return;
         wanted.confine(
             {kernel.id, confined ? part(device) : 0, kLongBlock,
@@ -147,6 +149,7 @@ private:
         std::map<uint32_t, TimePoint> seen;  // sessions that have had work, and when
     };
     const bool whole_;
+    bool confines_ = false;     // some tenant keeps to a part of the device
     int most_urgent_ = 0;       // of the tenants that are present
     int least_running_ = 0;     // of the kernels that run
     std::map<int, Work> work_;  // by priority

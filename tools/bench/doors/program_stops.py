@@ -317,8 +317,13 @@ def main():
         return 0
     options.out = os.path.abspath(options.out)
     os.makedirs(options.out, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    return ProgramStops(options).all()
+    run = ProgramStops(options)
+
+    def cut(*_):
+        run.cut = True   # before the server ends, or its programs' errors would count
+        sys.exit(143)
+    signal.signal(signal.SIGTERM, cut)
+    return run.all()
 
 
 if __name__ == "__main__":
