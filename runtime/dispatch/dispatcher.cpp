@@ -51,8 +51,8 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
       experiments_(policy_.snapshot().device, device.properties().keeps_clock) {
     // Now, while no session waits for it. Not on a simulated device: there no session would have to wait, and
     // it would take time of the device's clock.
-    const int part = device.properties().keeps_sessions_apart ? 0 : policy_.part();
-    if (part) supplies_.places_for(part);
+    if (device.properties().keeps_sessions_apart) return;
+    for (const int part : policy_.parts()) supplies_.places_for(part);
 }
 
 Dispatcher::~Dispatcher() {
@@ -73,16 +73,20 @@ void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
 }
 
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const bool ahead = !device_.properties().keeps_sessions_apart;
+    for (const int part : policy->parts(policy_.snapshot().device))
+        if (ahead) supplies_.places_for(part);
     const WantedLock lock(wanted_, mutex_);
     if (const std::string sums = policy_.durations(); !sums.empty()) notes_.note({}, sums);
     policy_.adopt(std::move(policy));
     notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
+    tenants_.forget_attainments();
     weigh_tenants();
     const std::string reason = fmt::format("policy {} begins", policy_.name());
     for (Member& member : members_) {
         if (member.trial) continue;
         give(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
-        give(schedule::Confinement{member.stream->id(), 0, {}, reason});
+        give(schedule::Confinement{.kernel = member.stream->id(), .reason = reason});
     }
     decide();
     device_.disturb();
@@ -279,6 +283,8 @@ void Dispatcher::decide() {
     schedule::Snapshot& snapshot = policy_.snapshot();
     snapshot.urgent.clear();
     tenants_.list_urgent(snapshot.urgent);
+    snapshot.services.clear();
+    tenants_.list_services(snapshot.services);
     snapshot.kernels.clear();
     for (Member& member : members_) {
         schedule::Kernel kernel;
@@ -290,6 +296,7 @@ void Dispatcher::decide() {
     // A confinement takes effect before waiting launches are released.
     for (const schedule::Confinement& each : decision->confinements) give(each);
     for (const schedule::Assignment& each : decision->assignments) give(each);
+    for (const schedule::Attained& each : decision->attained) give(each);
     policy_.decided_since(begin);
 }
 
@@ -313,6 +320,22 @@ void Dispatcher::give(const schedule::Confinement& confinement) {
     if (!member) return;
     member->stream->confine(confinement);
     notes_.decision(member->stream->tenant(), confinement.reason);
+}
+
+void Dispatcher::give(const schedule::Attained& attained) {
+    Tenant* const tenant = tenants_.find(attained.session);
+    if (!tenant) return;
+    Attainment& said = tenant->attainment;
+    said.seen_p99_ns.store(std::chrono::nanoseconds(attained.seen_p99).count());
+    said.headroom_thousandths.store(static_cast<int>(std::clamp(attained.headroom * 1000, -1e6, 1e6)));
+    said.multiprocessors.store(attained.multiprocessors);
+    said.state.store(static_cast<int>(attained.state));
+    if (attained.state != schedule::Attained::State::kNotKept || std::exchange(said.told, true)) return;
+    notes_.note(*tenant,
+                fmt::format("its target cannot be kept: 99 % of its requests take up to {:.2f} ms, {:.0f} % "
+                            "above it, with all best-effort tenants stopped",
+                            std::chrono::duration<double, std::milli>(attained.seen_p99).count(),
+                            -100 * attained.headroom));
 }
 
 void Dispatcher::follow(Member& member) {

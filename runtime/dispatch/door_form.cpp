@@ -60,12 +60,15 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     size_t bytes = work.parameters.size();
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
-    const CUlaunchConfig config = config_of(work, parts_.stream);
+    CUstream where = nullptr;
+    CUresult status = parts_.detour.leave(parts_.stream, &where);
+    const CUlaunchConfig config = config_of(work, where);
     parts_.dispatcher.device().announce(work.entry);
-    const CUresult status =
-        parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
+    if (status == CUDA_SUCCESS)
+        status =
+            parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
     if (status != CUDA_SUCCESS) doors_.take_back();  // the runs in flight are one behind the other
-    return status;
+    return status == CUDA_SUCCESS ? parts_.detour.come_back(parts_.stream, where) : status;
 }
 
 CUresult DoorForm::run(Work& work, uint64_t blocks) {

@@ -23,13 +23,14 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       stream_(stream),
       id_(next_id()),
       side_stream_(dispatcher.driver(), dispatcher.supplies().sm_sets()),
+      detour_(side_stream_, dispatcher.supplies()),
       preemptor_(tenant_->tried() ? State::kStopped : State::kPassThrough),
       queue_(dispatcher.ahead()),
       markers_(dispatcher.driver(), dispatcher.supplies().words(), stream),
       learner_(dispatcher, *tenant_),
-      persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
-      door_({dispatcher, *tenant_, stream, markers_, learner_}),
-      graph_({dispatcher, *tenant_, stream, markers_, learner_}),
+      persistent_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
+      door_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
+      graph_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
       gpu_time_(dispatcher.company(), tenant_->received) {}
 
 ManagedStream::~ManagedStream() {
@@ -182,6 +183,8 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
     std::lock_guard lock(mutex_);
     unmanaged_.confined_to = confinement.multiprocessors;
     unmanaged_.confines_longer = confinement.longer_than;
+    detour_.confine(confinement.stoppable && !tenant_->places ? confinement.multiprocessors : 0);
+    queue_.limit(confinement.ahead);
 }
 
 void ManagedStream::mark_what_is_there() {

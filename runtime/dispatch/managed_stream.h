@@ -106,7 +106,7 @@ public:
     bool passes_through();
     bool keeps_back();  // poll() hands over launches that are kept here
     bool ready();       // halt() and change() take effect on the run under way
-    void confine(const schedule::Confinement& confinement);  // unmanaged launches from now on
+    void confine(const schedule::Confinement& confinement);  // launches from now on
     void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait
     void mark_what_is_there();  // enqueues a marker, so that its end will be seen
     bool stop();                // false: what is in flight cannot be stopped yet; ask again
@@ -180,6 +180,7 @@ private:
     // For program_side.cpp.
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);
+    void supply_detour();
     int confined(const UnmanagedLaunch& launch);
     void go_away(int multiprocessors, UnmanagedPass* pass);
     CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
@@ -217,7 +218,8 @@ private:
     const std::shared_ptr<Tenant> tenant_;
     const CUstream stream_;
     const uint64_t id_;
-    SideStream side_stream_;  // for the program's threads
+    SideStream side_stream_;
+    Detour detour_;
     Waits waits_;
 
     std::mutex mutex_;  // guards the rest

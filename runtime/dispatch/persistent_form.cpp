@@ -167,7 +167,10 @@ CUresult PersistentForm::launch(Work& work) {
     SMT_TRY(describe(work, 0, true, &launch, &workers));
     parts_.learner.last().rest = work.done > 0;
     work.ticket = launch.start = next_ticket_;
-    SMT_TRY(launch_workers(work, parts_.stream, launch, workers));
+    CUstream where = nullptr;
+    SMT_TRY(parts_.detour.leave(parts_.stream, &where));
+    SMT_TRY(launch_workers(work, where, launch, workers));
+    SMT_TRY(parts_.detour.come_back(parts_.stream, where));
     next_ticket_ += work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
     return CUDA_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/dispatch/durations.h"
 #include "runtime/schedule/policy.h"
@@ -31,7 +32,7 @@ public:
     schedule::Policy::Stops stops() const { return policy_->stops(); }
     // Streams are sampled: the policy goes by the progress of kernels.
     bool samples() const { return stops() == schedule::Policy::Stops::kAny; }
-    int part() const { return policy_->part(snapshot_.device); }
+    std::vector<int> parts() const { return policy_->parts(snapshot_.device); }
 
     // Of the last decision. Its kernels and urgent tenants are to be replaced before ask().
     schedule::Snapshot& snapshot() { return snapshot_; }

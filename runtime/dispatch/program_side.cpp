@@ -35,6 +35,8 @@ constexpr auto kSoon = 50us;
 }  // namespace
 
 CUresult ManagedStream::launch(Work&& work) {
+    supply_detour();
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
@@ -110,6 +112,7 @@ CUresult ManagedStream::guard() {
 }
 
 CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
@@ -144,6 +147,15 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;
+}
+
+// The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no detour.
+void ManagedStream::supply_detour() {
+    const int multiprocessors = detour_.wants();
+    if (!multiprocessors) return;
+    SmSetPointer set = detour_.make(multiprocessors);
+    const Lock lock = spin_lock(mutex_);
+    detour_.supply(multiprocessors, std::move(set));
 }
 
 // The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
@@ -237,7 +249,8 @@ void ManagedStream::abandon() {
     if (stops) dispatcher_.look_again();  // to see the end of the stop
 }
 
-// Waits until no managed launch is unfinished; or, if they are not preemptible or soon over, until the driver
+// Waits until no managed launch is unfinished; or, if they are not preemptible, or soon over because a policy
+// allows few of them ahead (schedule::Confinement::ahead), until the driver
 // has them all and they are recorded as not preemptible. Launches that other threads make meanwhile are in no
 // order with the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
@@ -252,7 +265,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
+        } else if (!tenant_->preemptible.load() || queue_.limited() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
         } else {

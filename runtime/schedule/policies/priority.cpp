@@ -44,10 +44,9 @@ public:
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
-    int part(const Device& device) const override {
-        return whole_ || device.multiprocessors < kKeptFree
-                   ? 0
-                   : device.multiprocessors - device.multiprocessors / kKeptFree;
+    std::vector<int> parts(const Device& device) const override {
+        const int each = part(device);
+        return each ? std::vector{each} : std::vector<int>{};
     }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
@@ -77,6 +76,12 @@ public:
     }
 
 private:
+    int part(const Device& device) const {  // 0: no kernel is confined
+        return whole_ || device.multiprocessors < kKeptFree
+                   ? 0
+                   : device.multiprocessors - device.multiprocessors / kKeptFree;
+    }
+
     void confine(const Kernel& kernel, const Device& device, TimePoint now, Wanted& wanted) const {
         Duration lasts{};
         for (auto each = work_.upper_bound(kernel.priority); each != work_.end(); ++each)
