@@ -116,6 +116,33 @@ def turns(smt, programs):
             assert stops > 3 and any(f"the turn of {other}" in text for text in said_of), (stops, said_of)
 
 
+def beside_requests(smt, programs):
+    """Under slo, launches go over to fewer multiprocessors for a request, and back, in the program's order."""
+    with Doors(smt, programs, "slo") as place:
+        plain = place.run("plain", "mixed", *MIXED)
+        service = place.start("service", "work", "100000", "2", "2", options=("--p99", "10s"))
+        place.wait_for_launch("service")
+        seen = set()
+        for turn in range(40):
+            said(place.run("work", "work", *WORK), "")
+            said(place.run("mixed", "mixed", *MIXED), plain)
+            for text in place.decisions("work") + place.decisions("mixed"):
+                if found := re.search(r"keeps to (\d) multiprocessors of 8 beside a request", text):
+                    seen.add(int(found[1]))
+            status = subprocess.run([smt, "status"], env=place.environment, capture_output=True, text=True,
+                                    timeout=PATIENCE, check=True).stdout
+            if seen >= {2, 4, 6} and "others have 8 multiprocessors" in status:
+                break
+        print(f"{turn + 1} turns, {seen}")
+        assert seen >= {2, 4, 6}, seen
+        assert re.search(r"target 1e\+04 ms at the 99th percentile: [\d.]+ ms seen, \d+ % headroom; others have "
+                         r"8 multiprocessors beside its requests", status), status
+        service.kill()
+        service.communicate(timeout=PATIENCE)
+        sets = {tuple(entry.get("sms", ())) for entry in place.entries("work", "launch")}
+        assert {(0, 1), (0, 1, 2, 3)} & sets and tuple(range(8)) in sets, sets
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)
