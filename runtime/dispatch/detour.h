@@ -1,9 +1,10 @@
 // Detour: single launches of a stream run on fewer SMs while a policy confines it (schedule/decision.h), also
-// kernels with doors and workers. Everything else of the stream stays where it is: each such launch comes back
-// at once (side_stream.h), so what is enqueued on the stream behind it waits for it, as do markers, reports of
-// stops, and programs that wait.
+// kernels with doors and workers. Everything else of the stream stays where it is: each such launch comes
+// back at once (side_stream.h), so what is enqueued on the stream behind it waits for it, as do markers,
+// reports of stops, and programs that wait.
 //
-// Graphs take no detour: their kernels run where they were instantiated, whatever stream they are launched on.
+// Graphs take no detour: their kernels run where they were instantiated, whatever stream they are launched
+// on.
 #pragma once
 
 #include <atomic>

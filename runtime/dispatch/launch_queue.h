@@ -79,7 +79,7 @@ private:
     void forget_until(Works::iterator last, TimePoint now);
 
     Works in_flight_, waiting_;
-    LaunchAhead ahead_;     // the cost of what is in flight
+    LaunchAhead ahead_;  // the cost of what is in flight
     schedule::Duration limit_{};
     uint64_t numbers_ = 0;  // of launches
     uint32_t unmarked_ = 0;

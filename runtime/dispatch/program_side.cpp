@@ -149,7 +149,8 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     return back != CUDA_SUCCESS ? back : status;
 }
 
-// The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no detour.
+// The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no
+// detour.
 void ManagedStream::supply_detour() {
     const int multiprocessors = detour_.wants();
     if (!multiprocessors) return;
@@ -265,7 +266,8 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || queue_.limited() || (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
+        } else if (!tenant_->preemptible.load() || queue_.limited() ||
+                   (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
         } else {

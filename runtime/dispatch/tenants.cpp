@@ -42,13 +42,11 @@ void Tenants::note_company() {
 void Tenants::weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins) {
     for (const Pointer& tenant : present_) {
         const auto beside = [&](const auto& stops_for) {
-            return std::any_of(present_.begin(), present_.end(), [&](const Pointer& other) {
-                return other != tenant && stops_for(*other);
-            });
+            return std::any_of(present_.begin(), present_.end(),
+                               [&](const Pointer& other) { return other != tenant && stops_for(*other); });
         };
-        const bool preemptible = tenant->tried() || beside([&](const Tenant& other) {
-                                     return may_stop(stops, *tenant, other);
-                                 });
+        const bool preemptible =
+            tenant->tried() || beside([&](const Tenant& other) { return may_stop(stops, *tenant, other); });
         const bool preemptor = beside([&](const Tenant& other) { return may_stop(stops, other, *tenant); });
         const bool was_preemptible = tenant->preemptible.exchange(preemptible),
                    was_preemptor = tenant->preemptor.exchange(preemptor);

@@ -39,8 +39,8 @@ struct Tenant {
     bool timed = false;   // another measurement times them: durations are not learnt here
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
-    schedule::Target target;                // of a service; nothing: a best-effort tenant
-    std::atomic<uint64_t> launched{0};      // launches, of a service
+    schedule::Target target;            // of a service; nothing: a best-effort tenant
+    std::atomic<uint64_t> launched{0};  // launches, of a service
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
     SmSetPointer places;
@@ -66,8 +66,8 @@ public:
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
     void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
-    void forget_attainments();  // another policy begins
-    void list_urgent(std::vector<schedule::Urgent>& urgent) const;  // adds the preemptors
+    void forget_attainments();                                           // another policy begins
+    void list_urgent(std::vector<schedule::Urgent>& urgent) const;       // adds the preemptors
     void list_services(std::vector<schedule::Service>& services) const;  // adds those beside best-effort ones
     // The tenant of a session; null: it is not present.
     Tenant* find(uint32_t session) const;

@@ -48,7 +48,7 @@ public:
 
     bool under_way() const { return state_ != State::kNone; }
     Request so_far(uint64_t launches, TimePoint now) const;  // of the one under way
-    bool has_begun() const { return begun_; }  // in the last note()
+    bool has_begun() const { return begun_; }                // in the last note()
     // Pauses for less than `least`, or works.
     bool at_work(TimePoint now) const {
         return state_ == State::kWorks || (state_ == State::kPauses && now - paused_ < knobs_.least);

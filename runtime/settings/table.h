@@ -19,7 +19,19 @@ enum class Id {
 
 enum Reader : unsigned { kClient = 1, kServer = 2, kWorker = 4, kCommand = 8, kSimulator = 16 };
 enum class Audience { kPublic, kProgram, kDeveloper };
-enum class Type { kCount, kBytes, kFlag, kChoice, kName, kPath, kFolder, kPriority, kWeight, kTime, kSlowdown };
+enum class Type {
+    kCount,
+    kBytes,
+    kFlag,
+    kChoice,
+    kName,
+    kPath,
+    kFolder,
+    kPriority,
+    kWeight,
+    kTime,
+    kSlowdown
+};
 
 struct Takes {
     Type type;

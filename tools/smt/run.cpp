@@ -119,11 +119,10 @@ void warn_of_other_settings() {
 }
 
 int run_program(const Arguments& arguments) {
-    Options options = parse_options(
-        arguments, {},
-        {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown", "--sms", "--memory",
-         "--stress"},
-        Operands::kCommandLine);
+    Options options = parse_options(arguments, {},
+                                    {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
+                                     "--sms", "--memory", "--stress"},
+                                    Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
     std::string interposer = find_interposer();

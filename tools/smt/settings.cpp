@@ -67,7 +67,8 @@ std::string parse_slowdown(const std::string& text) {
     uint32_t thousandths = 0;
     if (!settings::read_slowdown(text, &thousandths))
         throw Misuse(
-            "--slowdown wants a number from 1.001 to 100 with three decimals at most (1.1 is 10 % longer than "
+            "--slowdown wants a number from 1.001 to 100 with three decimals at most (1.1 is 10 % longer "
+            "than "
             "by itself), not '" +
             text + "'");
     return text;

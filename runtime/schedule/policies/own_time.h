@@ -1,6 +1,8 @@
 // How long requests of a service take by themselves: with no best-effort tenant at work, or with all of them
 // stopped. By the number of launches, since requests differ; classes are an eighth of an octave wide. A class
-// with few requests goes by the nearest class with enough of them, in proportion to launches.
+// with few requests goes by the nearest class with enough of them, in proportion to launches, if that is not
+// more than two octaves away: requests that follow each other closely come out as one. Of requests that were
+// cut, as those of a closed loop are, there is no such limit.
 //
 // Of each class the last kKept requests count, so that it follows what changes. Not thread-safe.
 #pragma once
@@ -21,6 +23,7 @@ public:
     static constexpr size_t kKept = 64;
     static constexpr size_t kEnough = 16;        // of a class
     static constexpr size_t kMostClasses = 256;  // further ones are not learnt
+    static constexpr int kFarthest = 16;         // classes
 
     void note(const Request& request) {
         const int number = class_of(request.launches);
@@ -36,8 +39,8 @@ public:
 
     // The 99th percentile of its kind by itself, as far as so few requests tell: all but the slowest 2 %, of
     // which one is left out at least, since a single one may have had another cause. Nothing: not known yet.
-    std::optional<Duration> tail(uint64_t launches) const {
-        const int number = class_of(launches);
+    std::optional<Duration> tail(const Request& request) const {
+        const int number = class_of(request.launches);
         const Class* nearest = nullptr;
         int distance = 0, found = 0;
         for (const auto& [each, of] : classes_) {
@@ -47,7 +50,7 @@ public:
             distance = std::abs(each - number);
             found = each;
         }
-        if (!nearest) return std::nullopt;
+        if (!nearest || (distance > kFarthest && !request.cut)) return std::nullopt;
         const size_t slowest = nearest->sorted.size() - 1;
         const Duration time = nearest->sorted[std::min(slowest - 1, slowest * 98 / 100)];
         return std::chrono::duration_cast<Duration>(time * std::exp2((number - found) / kClasses));

@@ -81,8 +81,8 @@ public:
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_services(snapshot);
-        const std::string company = note_company(snapshot, now);
-        for (Party& party : parties_) note_requests(party, company, snapshot, now, wanted);
+        note_best_effort(snapshot, now);
+        for (Party& party : parties_) note_requests(party, snapshot, now, wanted);
         const int level = level_now(now);
         for (const Kernel& kernel : snapshot.kernels) {
             if (find(kernel.session))
@@ -108,6 +108,7 @@ private:
         bool beside = false;                 // best-effort tenants had work beside it
         bool lower = false;                  // another service had them at a lower level
         bool late = false;                   // it is, while it is under way
+        TimePoint look_again{};              // whether it is
         bool sample = false;                 // it is one for the time by itself
         int since_sample = 0;                // requests
         std::string company = {};            // at its begin
@@ -138,38 +139,41 @@ private:
         }
     }
 
-    // The best-effort tenants that have work or had some a moment ago, as a text.
-    std::string note_company(const Snapshot& snapshot, TimePoint now) {
+    void note_best_effort(const Snapshot& snapshot, TimePoint now) {
         for (const Kernel& kernel : snapshot.kernels)
             if (!find(kernel.session)) best_effort_[kernel.tenant] = now;
+    }
+    // The best-effort tenants that have work or had some a moment ago, as a text.
+    std::string company_at(TimePoint now) {
         std::erase_if(best_effort_, [&](const auto& each) { return now - each.second > knobs_.gone; });
         std::string names;
         for (const auto& [name, seen] : best_effort_) names += "\n" + name;
         return names;
     }
 
-    void note_requests(Party& party, const std::string& company, const Snapshot& snapshot, TimePoint now,
-                       Wanted& wanted) {
+    void note_requests(Party& party, const Snapshot& snapshot, TimePoint now, Wanted& wanted) {
         const auto is_mine = [&](const Kernel& kernel) { return kernel.session == party.service.session; };
         const bool works = std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(), is_mine);
         const auto over = party.requests.note(works, party.service.launches, now);
         if (over) learn(party, *over, snapshot.device, wanted);
-        if (party.requests.has_begun()) begin(party, company);
+        if (party.requests.has_begun()) begin(party, now);
         if (!party.requests.under_way()) return;
         party.beside |= std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(),
                                     [&](const Kernel& kernel) { return !find(kernel.session); });
-        if (party.level > 0 && party.beside && !party.late && is_late(party, now)) {
-            party.late = true;
-            party.level = 0;
+        if (party.level > 0 && party.beside && now >= party.look_again) {
+            party.look_again = now + knobs_.look;
+            party.late = is_late(party, now);
+            if (party.late) party.level = 0;
         }
         party.lower |= std::any_of(parties_.begin(), parties_.end(), [&](const Party& other) {
             return other.requests.at_work(now) && other.level < party.level;
         });
     }
 
-    void begin(Party& party, const std::string& company) {
-        party.company = company;
+    void begin(Party& party, TimePoint now) {
+        party.company = company_at(now);
         party.beside = party.lower = party.late = false;
+        party.look_again = {};
         party.level = party.usual = control(party).level();
         party.sample = party.service.target.slowdown > 0 && party.level > 0 &&
                        ++party.since_sample >= knobs_.between_samples;
@@ -219,6 +223,7 @@ private:
     // The request under way. If it has more launches than one, as many again as one are to be expected.
     bool is_late(const Party& party, TimePoint now) const {
         Request request = party.requests.so_far(party.service.launches, now);
+        request.cut = true;
         if (const uint64_t usual = usual_launches(party))
             request.launches = std::max<uint64_t>(1, (request.launches + usual - 1) / usual) * usual;
         Duration time{};
@@ -231,7 +236,7 @@ private:
         double part = 0;
         *time = request.busy;
         if (target.slowdown > 0) {
-            const std::optional<Duration> own = party.own.tail(request.launches);
+            const std::optional<Duration> own = party.own.tail(request);
             if (!own || *own <= Duration::zero()) return std::nullopt;
             part = ns(request.busy) / (ns(*own) * target.slowdown);
         }
