@@ -143,7 +143,8 @@ class Modes(unittest.TestCase):
         self.assertEqual(Mode("mps-priority").variables("service"), {})
 
     def test_mistakes(self):
-        for text in ("", "smt:fair@2", "smt:slo@2,service.SMT_P99=8ms", "mps-third", "smt:fair,SMT_WEIGHT", "smt:fair,third.SMT_WEIGHT=2"):
+        for text in ("", "smt:fair@2", "smt:slo@2,service.SMT_P99=8ms", "mps-third",
+                     "smt:fair,SMT_WEIGHT", "smt:fair,third.SMT_WEIGHT=2"):
             with self.subTest(text), self.assertRaises(ValueError):
                 Mode(text)
 
