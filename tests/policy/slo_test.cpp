@@ -155,6 +155,17 @@ TEST_CASE("slo: requests are compared with their own kind", "[policy]") {
     CHECK(table.attained.multiprocessors < 64);
 }
 
+TEST_CASE("slo: requests of another kind have nothing beside them until they are known", "[policy]") {
+    Table table({.slowdown = 1.1});
+    table.serve(100, 5ms);
+    REQUIRE(table.attained.multiprocessors == 64);
+    CHECK(said(table.serve(50ms, 1000)).empty());  // nothing shows in advance what it is
+    int stopped = 0;
+    for (int i = 0; i < 40; ++i) stopped += !said(table.serve(50ms, 1000)).empty();
+    CHECK(stopped == 16);
+    CHECK(table.attained.multiprocessors == 64);
+}
+
 TEST_CASE("slo: requests that come out as one count as several", "[policy]") {
     Table table({.p99 = 6ms});
     for (int i = 0; i < 40; ++i) table.serve(5ms, 10), table.serve(10ms, 20);

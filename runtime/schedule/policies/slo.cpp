@@ -17,7 +17,8 @@
 //
 // A request is late if it takes longer than its target: `p99`, or `slowdown` times the 99th percentile that
 // its kind has by itself (own_time.h). That is learnt from requests with no best-effort work beside them, or
-// with all of it stopped, as it is at the beginning and at one request of `between_samples`. One request of a
+// with all of it stopped, as it is at the beginning, behind a request of a kind that is not known, and at one
+// request of `between_samples`. One request of a
 // hundred may be late. Requests that came out as one count as several by their launches (requests.h).
 //
 // Of several services each keeps best-effort tenants to its own level while it has a request. The lowest
@@ -108,6 +109,7 @@ private:
         bool beside = false;                 // best-effort tenants had work beside it
         bool lower = false;                  // another service had them at a lower level
         bool late = false;                   // it is, while it is under way
+        bool unknown = false;                // what the last one takes by itself
         TimePoint look_again{};              // whether it is
         bool sample = false;                 // it is one for the time by itself
         int since_sample = 0;                // requests
@@ -176,7 +178,7 @@ private:
         party.look_again = {};
         party.level = party.usual = control(party).level();
         party.sample = party.service.target.slowdown > 0 && party.level > 0 &&
-                       ++party.since_sample >= knobs_.between_samples;
+                       (party.unknown || ++party.since_sample >= knobs_.between_samples);
         if (!party.sample) return;
         party.since_sample = 0;
         party.level = 0;
@@ -204,6 +206,7 @@ private:
         if ((party.level == 0 && !party.late) || !party.beside) party.own.note(request);
         Duration time{};
         const std::optional<double> part = part_of_allowed(party, request, &time);
+        party.unknown = !part;
         if (part) {
             keep(party.times, time);
             keep(party.parts, *part);
