@@ -136,11 +136,9 @@ TEST_CASE("a status of targets", "[usage]") {
     CHECK(line() ==
           "target 8 ms at the 99th percentile: 6.53 ms seen, 18 % headroom; others have 66 multiprocessors "
           "beside its requests\n");
-    CHECK(
-        status_json(status, {})
-            .find(
-                R"("target":{"p99_ms":8.0,"slowdown":null,"state":"kept","seen_p99_ms":6.53,"headroom":0.184,)"
-                R"("others_multiprocessors":66})") != std::string::npos);
+    CHECK(status_json(status, {})
+              .find(R"("target":{"p99_ms":8.0,"slowdown":null,"state":"kept","seen_p99_ms":6.53,)"
+                    R"("headroom":0.184,"others_multiprocessors":66})") != std::string::npos);
     tenant.p99_us = 0;
     tenant.slowdown_thousandths = 1100;
     tenant.target_state = protocol::TargetState::kNotKept;
