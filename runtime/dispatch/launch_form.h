@@ -65,6 +65,7 @@ public:
     virtual void settle_run(Work& work, bool /*halted*/) { settle(work); }  // for the run of quota mode
 
 protected:
+    void note_refusal();  // to the journal, if a kernel cannot be confined
     const Parts parts_;
 };
 

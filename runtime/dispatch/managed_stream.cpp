@@ -23,7 +23,7 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       stream_(stream),
       id_(next_id()),
       side_stream_(dispatcher.driver(), dispatcher.supplies().sm_sets()),
-      detour_(side_stream_, dispatcher.supplies()),
+      detour_(dispatcher.driver(), stream, side_stream_, dispatcher.supplies()),
       preemptor_(tenant_->tried() ? State::kStopped : State::kPassThrough),
       queue_(dispatcher.ahead()),
       markers_(dispatcher.driver(), dispatcher.supplies().words(), stream),
@@ -82,6 +82,7 @@ CUresult ManagedStream::issue(Work&& work) {
 
 // When the GPU reaches the marker, everything before it is over.
 CUresult ManagedStream::mark() {
+    markers_.at(detour_.where());
     SMT_TRY(markers_.mark());
     queue_.marked(markers_.last());
     return CUDA_SUCCESS;
@@ -89,6 +90,7 @@ CUresult ManagedStream::mark() {
 
 // The same where its end is polled for.
 CUresult ManagedStream::mark_by_write() {
+    markers_.at(detour_.where());
     SMT_TRY(markers_.mark_by_write());
     queue_.marked(markers_.last());
     return CUDA_SUCCESS;

@@ -87,6 +87,9 @@ public:
     // For a single launch that stands in the stream's order and runs elsewhere (side_stream.h).
     CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
+    // Before something is enqueued on the stream that need not wait for launches, and after anything is.
+    CUresult come_home();
+    void left_home();
     CUresult note_other();  // something else was enqueued that a policy should know about
     // What `enqueue` enqueues is a wait, or a graph with nodes that wait (wait_list.h). Precondition:
     // guard(). May block as `enqueue` does.
@@ -182,7 +185,8 @@ private:
     void withdrawn(UnmanagedWindow::Number number);
     void supply_detour();
     int confined(const UnmanagedLaunch& launch);
-    void go_away(int multiprocessors, UnmanagedPass* pass);
+    CUresult go_away(int multiprocessors, UnmanagedPass* pass);
+    CUresult stays(const UnmanagedLaunch& launch, CUresult why);
     CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
     UnmanagedWindow::Number take_number(uint64_t key);  // 0: none was free in time
     CUresult await_room(Lock& lock);

@@ -27,7 +27,6 @@ constexpr size_t kMostUnfinished = 512;  // launches of a preemptible stream
 // After this time the 40 us that it takes to wake a sleeping thread matter little.
 constexpr auto kLooksFor = 5ms;
 constexpr auto kLookAtQueue = 50us;  // while the queue is full
-constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window is full
 // Launches with doors that are expected to be over so soon need not be stoppable any more. The GPU has the
 // next operation before that.
 constexpr auto kSoon = 50us;
@@ -108,45 +107,20 @@ CUresult ManagedStream::guard() {
     Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    return clear_way(lock);
-}
-
-CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
-    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
-    Lock lock = spin_lock(mutex_);
-    go_on();
-    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     SMT_TRY(clear_way(lock));
-    pass->number_ = 0;
-    if (tenant_->preemptible.load(std::memory_order_relaxed)) {
-        ++unmanaged_.wanting;
-        CUresult status = await_turn(lock, launch.key, &pass->number_);
-        --unmanaged_.wanting;
-        if (status != CUDA_SUCCESS) return status;
-    }
-    ++unmanaged_.entering;
-    pass->stream_ = this;
-    pass->launch_ = launch;
-    const int multiprocessors = confined(launch);
-    lock.unlock();
-    if (multiprocessors) go_away(multiprocessors, pass);
-    return CUDA_SUCCESS;
+    return detour_.come_home();
 }
 
-CUresult ManagedStream::entered(const UnmanagedPass& pass) {
-    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
+CUresult ManagedStream::come_home() {
     Lock lock = spin_lock(mutex_);
-    const bool news =
-        tenant_->preemptor.load(std::memory_order_relaxed) && markers_.reached() == markers_.last();
-    CUresult status = mark();
-    --unmanaged_.entering;
-    unmanaged_.last_other = markers_.last();
-    unmanaged_.in_flight.push_back(
-        {markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(), pass.launch_.key});
-    note_gpu_time();
-    lock.unlock();
-    if (news) dispatcher_.arrived(*this);
-    return back != CUDA_SUCCESS ? back : status;
+    return detour_.come_home();
+}
+
+void ManagedStream::left_home() {
+    if (!detour_.any_at_home()) return;
+    Lock lock = spin_lock(mutex_);
+    const CUresult status = detour_.left_home();
+    if (failed_ == CUDA_SUCCESS) failed_ = status;
 }
 
 // The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no
@@ -159,38 +133,9 @@ void ManagedStream::supply_detour() {
     detour_.supply(multiprocessors, std::move(set));
 }
 
-// The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
-// another kernel waits for a place.
-int ManagedStream::confined(const UnmanagedLaunch& launch) {
-    const int most = unmanaged_.confined_to;
-    if (!most || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
-    const schedule::Duration known = tenant_->window.expected(launch.key);
-    if (known == schedule::Duration::zero()) return most;
-    if (known <= unmanaged_.confines_longer) return 0;
-    int fits = 0;
-    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        &fits, launch.function, static_cast<int>(launch.threads), launch.shared_bytes);
-    const uint64_t together =
-        uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 1));
-    const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
-    return known / std::max<int64_t>(waves, 1) > unmanaged_.confines_longer ? most : 0;
-}
-
-// If that fails the launch stays on its stream.
-void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
-    pass->places_ = dispatcher_.supplies().places_for(multiprocessors);
-    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
-}
-
-void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
-    Lock lock = spin_lock(mutex_);
-    --unmanaged_.entering;
-    lock.unlock();
-    if (number) tenant_->window.give(number, {});
-}
-
 bool ManagedStream::held_back() {
     const Lock lock = spin_lock(mutex_);
+    detour_.go_home();  // the caller asks the driver there next
     return !gone_ &&
            (preemptor_.in(State::kPassThrough) ? !queue_.waiting().empty() : queue_.first() != nullptr);
 }
@@ -199,11 +144,12 @@ CUresult ManagedStream::note_other() {
     Lock lock = spin_lock(mutex_);
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const bool news = markers_.reached() == markers_.last();
+    const CUresult after = detour_.follow(stream_);
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
-    return status;
+    return after != CUDA_SUCCESS ? after : status;
 }
 
 CUresult ManagedStream::enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes) {
@@ -234,6 +180,7 @@ WaitWord ManagedStream::pending_wait() {
 // Unmanaged launches in flight run to their end.
 void ManagedStream::abandon() {
     Lock lock(mutex_);
+    detour_.go_home();  // its end is looked for there
     // The mappings of a program that ended before they were read.
     if (!gone_) learn_now();
     gone_ = true;
@@ -301,6 +248,7 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
            !gone_) {
         SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
+        SMT_TRY(detour_.go_home());
         lock.unlock();
         CUresult status;
         {
@@ -361,45 +309,9 @@ bool ManagedStream::looks_on() const {
            !dispatcher_.device().properties().keeps_clock;
 }
 
-UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
-    const ClockHandoff others(dispatcher_.device());
-    return tenant_->window.take(id_, key, kLookAtWindow);
-}
-
-// A stream that begins anew asks the policy first, as before a managed launch. A stream that is at work goes
-// on while there is room in the tenant's window.
-CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number) {
-    bool asked = false;
-    CUresult status = CUDA_SUCCESS;
-    std::optional<device::HeldUp> held_up;
-    while (status == CUDA_SUCCESS && !gone_) {
-        prune();
-        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
-        if (preemptor_.in(State::kPassThrough) && (asked || under_way())) {
-            *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
-            if (*number) return CUDA_SUCCESS;
-            lock.unlock();
-            *number = take_number(key);
-            lock.lock();
-            if (*number && preemptor_.in(State::kPassThrough) && !gone_) return CUDA_SUCCESS;
-            if (*number) tenant_->window.give(*number, {});
-        } else if (preemptor_.in(State::kPassThrough)) {
-            status = come_to_rest();
-        } else if (!asked) {
-            asked = true;
-            lock.unlock();
-            dispatcher_.arrived(*this);
-            lock.lock();
-        } else {
-            say_held_up(&held_up);
-            status = await_change(lock);
-        }
-    }
-    return status != CUDA_SUCCESS ? status : kClientGone;
-}
-
 uint32_t ManagedStream::issued() {
     const Lock lock = spin_lock(mutex_);
+    detour_.go_home();  // the caller waits there next
     return learner_.launches();
 }
 

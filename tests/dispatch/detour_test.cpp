@@ -2,6 +2,7 @@
 #include "runtime/dispatch/detour.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "runtime/dispatch/supplies.h"
 #include "runtime/dispatch/tenants.h"
@@ -47,52 +48,107 @@ struct DetourBench {
     Notes notes{device, journal};
     Supplies supplies{device, notes, {}};
     SideStream side{device.driver(), supplies.sm_sets()};
-    Detour detour{side, supplies};
+    Detour detour{device.driver(), kHome, side, supplies};
+    bool away_fails = false;
 
     DetourBench() { detour_calls.clear(); }
-    bool leaves() {
-        CUstream where = nullptr;
-        REQUIRE(detour.leave(kHome, &where) == CUDA_SUCCESS);
-        detour_calls.push_back("launch " + name_of(where));
-        REQUIRE(detour.come_back(kHome, where) == CUDA_SUCCESS);
-        return where != kHome;
+    void confine(int multiprocessors) {
+        detour.confine(multiprocessors);
+        detour.supply(multiprocessors, std::make_shared<SmSet>());
+    }
+    CUresult launch(const void* kernel = nullptr, bool confinable = true) {
+        return detour.launch(kernel, confinable, [&](CUstream where) {
+            detour_calls.push_back("launch " + name_of(where));
+            return where == kAway && away_fails ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+        });
+    }
+    std::vector<std::string> calls() { return std::exchange(detour_calls, {}); }
+    std::vector<std::string> launched() {
+        REQUIRE(launch() == CUDA_SUCCESS);
+        return calls();
     }
 };
 
+using Calls = std::vector<std::string>;
+const Calls kAtHome{"launch home"}, kGoes{"record home", "wait away", "launch away"}, kStays{"launch away"},
+    kReturns{"record away", "wait home"};
+
 }  // namespace
 
-TEST_CASE("detour: there and back, behind what is before and in front of what follows", "[dispatch]") {
+TEST_CASE("detour: a stream stays away until something needs it at home", "[dispatch]") {
     DetourBench it;
-    CHECK_FALSE(it.leaves());
+    CHECK(it.launched() == kAtHome);
     CHECK(it.detour.wants() == 0);
     it.detour.confine(16);
     CHECK(it.detour.wants() == 16);
-    CHECK_FALSE(it.leaves());  // there is no set yet
-    it.detour.supply(16, std::make_shared<SmSet>());
+    CHECK(it.launched() == kAtHome);  // there is no set yet
+    it.confine(16);
     CHECK(it.detour.wants() == 0);
-    detour_calls.clear();
-    CHECK(it.leaves());
-    const std::vector<std::string> once{"record home", "wait away", "launch away", "record away",
-                                        "wait home"};
-    std::vector<std::string> expected = once;
-    expected.insert(expected.begin(), "make -2");  // with the stream's priority
-    CHECK(detour_calls == expected);
-    detour_calls.clear();
-    CHECK(it.leaves());
-    CHECK(detour_calls == once);
+    Calls first = kGoes;
+    first.insert(first.begin(), "make -2");  // with the stream's priority
+    CHECK(it.launched() == first);
+    CHECK(it.launched() == kStays);
+    CHECK(it.detour.where() == kAway);
+    REQUIRE(it.detour.go_home() == CUDA_SUCCESS);
+    CHECK(it.calls() == kReturns);
+    REQUIRE(it.detour.go_home() == CUDA_SUCCESS);
+    CHECK(it.calls().empty());
+    CHECK(it.launched() == kGoes);
     it.detour.confine(0);
-    detour_calls.clear();
-    CHECK_FALSE(it.leaves());
-    CHECK(detour_calls == std::vector<std::string>{"launch home"});
+    CHECK(it.launched() == Calls{"record away", "wait home", "launch home"});
     it.detour.confine(16);
     CHECK(it.detour.wants() == 0);  // the set is kept
-    CHECK(it.leaves());
+    CHECK(it.launched() == kGoes);
     it.detour.confine(32);
-    CHECK(it.detour.wants() == 32);
-    CHECK_FALSE(it.leaves());
     it.detour.supply(32, nullptr);  // the driver makes none
     CHECK(it.detour.wants() == 0);
-    CHECK_FALSE(it.leaves());
+    CHECK(it.launched() == Calls{"record away", "wait home", "launch home"});
+}
+
+TEST_CASE("detour: what cannot be confined, or is refused, runs at home", "[dispatch]") {
+    DetourBench it;
+    it.confine(16);
+    int kernel = 0, other = 0;
+    REQUIRE(it.launch(&other, false) == CUDA_SUCCESS);
+    CHECK(it.calls() == kAtHome);
+    it.launch(&other), it.detour.go_home(), it.calls();
+    it.away_fails = true;
+    REQUIRE(it.launch(&kernel) == CUDA_SUCCESS);
+    CHECK(it.calls() ==
+          Calls{"record home", "wait away", "launch away", "record away", "wait home", "launch home"});
+    CHECK(it.detour.refusal() == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    CHECK_FALSE(it.detour.refusal());
+    REQUIRE(it.launch(&kernel) == CUDA_SUCCESS);
+    CHECK(it.calls() == kAtHome);
+    it.away_fails = false;
+    REQUIRE(it.launch(&other) == CUDA_SUCCESS);
+    CHECK(it.calls() == kGoes);
+}
+
+TEST_CASE("detour: what a thread enqueues at home is in front of what follows", "[dispatch]") {
+    DetourBench it;
+    it.confine(16);
+    REQUIRE(it.detour.come_home() == CUDA_SUCCESS);
+    CHECK(it.detour.any_at_home());
+    it.launched();  // behind it
+    CHECK_FALSE(it.detour.any_at_home());
+    std::thread([&] { CHECK(it.detour.come_home() == CUDA_SUCCESS); }).join();
+    CHECK(it.calls() == kReturns);
+    CHECK(it.launched() == kGoes);  // perhaps in front of it
+    REQUIRE(it.detour.left_home() == CUDA_SUCCESS);
+    CHECK(it.calls().empty());
+    std::thread([&] {
+        CHECK(it.detour.come_home() == CUDA_SUCCESS);
+        it.calls();
+        std::thread([&] { it.launched(); }).join();
+        CHECK(it.detour.left_home() == CUDA_SUCCESS);
+        CHECK(it.calls() == Calls{"record home", "wait away"});
+    }).join();
+    CHECK(it.launched() == kStays);
+    REQUIRE(it.detour.follow(kHome) == CUDA_SUCCESS);
+    CHECK(it.calls() == Calls{"record home", "wait away"});
+    REQUIRE(it.detour.follow(kAway) == CUDA_SUCCESS);
+    CHECK(it.calls().empty());
 }
 
 TEST_CASE("under a policy for targets, tenants without one are stopped for those that have one",
