@@ -31,8 +31,8 @@
 // does a graph whose kernels have doors.
 //
 // Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
-// are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
-// progress.cpp what policies see, and managed_stream.cpp the rest.
+// are launched and stopped; learner.h what they teach. program_side.cpp and unmanaged_side.cpp have what the
+// program's threads call, progress.cpp what policies see, and managed_stream.cpp the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once

@@ -39,9 +39,9 @@ struct LevelKnobs {
 
 class LevelControl {
 public:
-    // Levels 0 to `highest`. Begins with 0.
-    explicit LevelControl(int highest, const LevelKnobs& knobs = {})
-        : knobs_(knobs), evidence_(static_cast<size_t>(highest) + 1, knobs.evidence) {}
+    // Levels 0 to `highest`. Begins with `start`, as if it had held until now.
+    explicit LevelControl(int highest, const LevelKnobs& knobs = {}, int start = 0)
+        : knobs_(knobs), evidence_(static_cast<size_t>(highest) + 1, knobs.evidence), level_(start) {}
 
     int level() const { return level_; }
     // A request at level(). `time`: in parts of what is allowed.
@@ -57,7 +57,7 @@ private:
 
     const LevelKnobs knobs_;
     std::vector<int> evidence_;  // by level: needed to enter it
-    int level_ = 0;
+    int level_;
     double score_ = 0;
     double slowest_ = 0;  // of the last ones at this level
     int in_a_row_ = 0;    // none late

@@ -1,19 +1,20 @@
 // Slo: a service says how long its requests may take (Target), and best-effort tenants, those without a
 // target, get all that leaves that true.
 //
-// Beside a request best-effort tenants work at one of six levels: not at all; on an eighth, a quarter, a half
-// or three quarters of the multiprocessors; or on all. A service that answers one request at a time leaves
-// most multiprocessors idle, so it is slowed down little by work on the others. By how much depends on both
-// programs, and it is learnt from the service's requests (level_control.h), for each service and each set of
-// best-effort tenants that have work.
+// They work at one of six levels. A service that answers one request at a time leaves most multiprocessors
+// idle, so it is slowed down little by work on the others. By how much depends on both programs, and it is
+// learnt from the service's requests (level_control.h), for each service and each set of best-effort tenants
+// that have work.
 //
-//     between requests   on all multiprocessors
-//     level 0            stopped, as under policy priority
-//     levels 1 to 4      what is launched from the request's begin on keeps to so many multiprocessors
-//     level 5            on all, but with little launched ahead
+//     level 0            stopped for each request, as under policy priority
+//     levels 1 to 3      on a quarter, a half, or three quarters of the multiprocessors
+//     level 4            on all, with little launched ahead (`ahead`)
+//     level 5            on all
 //
-// A move to other multiprocessors is no stop: launches that are with the driver go on where they are. So
-// little is with the driver (`ahead`), except at level 0, where stops are short.
+// Above level 0 a level holds between requests, too, until the service has had none for `sticky`. So moves to
+// other multiprocessors are rare, and all that is with the driver is where it may be when a request begins. A
+// service that pauses much leaves more at level 0 than a part of the multiprocessors would be: then that
+// level is level 0.
 //
 // A request is late if it takes longer than its target: `p99`, or `slowdown` times the 99th percentile that
 // its kind has by itself (own_time.h). That is learnt from requests with no best-effort work beside them, or
@@ -21,11 +22,12 @@
 // request of `between_samples`. One request of a
 // hundred may be late. Requests that came out as one count as several by their launches (requests.h).
 //
-// Of several services each keeps best-effort tenants to its own level while it has a request. The lowest
-// level counts. Services do not restrict each other.
+// Of several services each keeps best-effort tenants to its own level. The lowest level counts. Services do
+// not restrict each other.
 //
-// A request that is late while it is under way has the rest of its time at level 0. Otherwise a level that is
-// tried and far too high would make all requests that come meanwhile late.
+// A request that is late while it is under way has the rest of its time at level 0, if a stop is short
+// (below level 5). Otherwise a level that is tried and far too high would make all requests that come
+// meanwhile late.
 //
 // If requests are late even at level 0, the target cannot be kept; it stays there and says so.
 //
@@ -47,17 +49,17 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kEighths[] = {1, 2, 4, 6};  // of the multiprocessors, at levels 1 to 4
-constexpr int kAll = static_cast<int>(std::size(kEighths)) + 1;
+constexpr int kQuarters = 4;  // of the multiprocessors: so many as the number of the level
+constexpr int kLimited = kQuarters, kFree = kLimited + 1;
+constexpr int kStart = 2;
 constexpr size_t kMostKnown = 64;  // companies; the oldest is forgotten
 constexpr double kLate = 1.001;    // part of what is allowed
 constexpr double kUsual = 0.2;     // quantile of launches that is one request, if some came out as several
 
-// On so many multiprocessors; 0: none, at level 0, or all of them.
+// On so many multiprocessors; 0: none, at level 0.
 int multiprocessors_at(int level, const Device& device) {
     if (level == 0) return 0;
-    if (level == kAll) return device.multiprocessors;
-    return std::max(1, device.multiprocessors * kEighths[level - 1] / 8);
+    return std::max(1, device.multiprocessors * std::min(level, kQuarters) / kQuarters);
 }
 
 template <class Values>
@@ -75,7 +77,7 @@ public:
     Stops stops() const override { return Stops::kBestEffort; }
     std::vector<int> parts(const Device& device) const override {
         std::vector<int> all;
-        for (int level = 1; level < kAll; ++level) all.push_back(multiprocessors_at(level, device));
+        for (int level = 1; level < kLimited; ++level) all.push_back(multiprocessors_at(level, device));
         all.erase(std::unique(all.begin(), all.end()), all.end());
         return all;
     }
@@ -84,20 +86,23 @@ public:
         note_services(snapshot);
         note_best_effort(snapshot, now);
         for (Party& party : parties_) note_requests(party, snapshot, now, wanted);
-        const int level = level_now(now);
+        const Stand stand = stand_now(snapshot.device, now);
         for (const Kernel& kernel : snapshot.kernels) {
             if (find(kernel.session))
                 wanted.resume(kernel, "it has a target");
             else
-                keep_to(level, kernel, snapshot.device, wanted);
+                keep_to(stand, kernel, snapshot.device, wanted);
         }
         for (const Party& party : parties_) {
             if (const auto after = party.requests.changes_after(now)) wanted.ask_again(*after);
-            if (party.requests.at_work(now) && party.level > 0) wanted.ask_again(knobs_.look);
+            if (party.requests.at_work(now) && party.beside) wanted.ask_again(knobs_.look);
+            if (party.active(now, knobs_)) wanted.ask_again(party.lately + knobs_.sticky - now);
         }
     }
 
 private:
+    static double ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
+
     // A service. Its own times are lost with its session; levels stay.
     struct Party {
         Service service;
@@ -105,11 +110,15 @@ private:
         OwnTime own = {};
         int seen = 0;                        // requests
         int usual = 0;                       // level of its requests
-        int level = 0;                       // of the request under way
+        int level = 0;                       // of the request under way: 0, or `usual`
         bool beside = false;                 // best-effort tenants had work beside it
         bool lower = false;                  // another service had them at a lower level
         bool late = false;                   // it is, while it is under way
-        bool unknown = false;                // what the last one takes by itself
+        bool unknown = true;                 // what the last one takes by itself
+        TimePoint began{}, lately{};         // of the last request; when there was one
+        TimePoint ran{};                     // when best-effort tenants last were not stopped in it
+        int not_stopped = 0;                 // requests in which that was late
+        Duration busy{}, span{};             // of the last requests, and of the time from each to the next
         TimePoint look_again{};              // whether it is
         bool sample = false;                 // it is one for the time by itself
         int since_sample = 0;                // requests
@@ -117,6 +126,16 @@ private:
         std::deque<uint64_t> launches = {};  // of the last requests
         std::deque<Duration> times = {};     // likewise
         std::deque<double> parts = {};       // of what was allowed
+
+        bool active(TimePoint now, const SloKnobs& knobs) const {
+            return requests.under_way() || (seen > 0 && now - lately < knobs.sticky);
+        }
+        // The level as it takes effect: where pauses are more than a part of the multiprocessors is, a stop
+        // for each request costs best-effort tenants less, and the service, too.
+        int effective(int level) const {
+            const double idle = span > Duration::zero() ? 1 - ns(busy) / ns(span) : 0;
+            return level < kLimited && level <= idle * kQuarters ? 0 : level;
+        }
     };
 
     Party* find(uint32_t session) {
@@ -160,25 +179,35 @@ private:
         if (over) learn(party, *over, snapshot.device, wanted);
         if (party.requests.has_begun()) begin(party, now);
         if (!party.requests.under_way()) return;
+        party.lately = now;
+        if (std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(), [&](const Kernel& kernel) {
+                return !find(kernel.session) && kernel.state != Kernel::State::kWaiting;
+            }))
+            party.ran = now;
         party.beside |= std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(),
                                     [&](const Kernel& kernel) { return !find(kernel.session); });
-        if (party.level > 0 && party.beside && now >= party.look_again) {
+        if (party.level > 0 && party.level < kFree && party.beside && now >= party.look_again) {
             party.look_again = now + knobs_.look;
             party.late = is_late(party, now);
             if (party.late) party.level = 0;
         }
         party.lower |= std::any_of(parties_.begin(), parties_.end(), [&](const Party& other) {
-            return other.requests.at_work(now) && other.level < party.level;
+            return other.active(now, knobs_) && other.level < party.level;
         });
     }
 
     void begin(Party& party, TimePoint now) {
+        // A long pause says little of the next ones.
+        if (party.seen > 0) party.span += std::min(now - party.began, knobs_.sticky);
+        party.began = now;
         party.company = company_at(now);
         party.beside = party.lower = party.late = false;
-        party.look_again = {};
-        party.level = party.usual = control(party).level();
-        party.sample = party.service.target.slowdown > 0 && party.level > 0 &&
-                       (party.unknown || ++party.since_sample >= knobs_.between_samples);
+        party.look_again = party.ran = {};
+        party.usual = control(party).level();
+        party.level = party.effective(party.usual);
+        const bool due =
+            party.unknown || (party.usual < kFree && ++party.since_sample >= knobs_.between_samples);
+        party.sample = party.service.target.slowdown > 0 && party.level > 0 && due;
         if (!party.sample) return;
         party.since_sample = 0;
         party.level = 0;
@@ -196,14 +225,16 @@ private:
         if (known_.size() >= kMostKnown) known_.pop_front();
         return known_
             .emplace_back(Known{party.service.tenant, party.company, target.p99, target.slowdown,
-                                LevelControl(kAll, knobs_.level)})
+                                LevelControl(kFree, knobs_.level, kStart)})
             .control;
     }
 
     void learn(Party& party, const Request& request, const Device& device, Wanted& wanted) {
+        party.busy += request.busy;
+        if (party.span > knobs_.sticky) party.busy /= 2, party.span /= 2;  // older ones count less
         if (++party.seen <= knobs_.first || request.launches == 0) return;
         if (!request.cut) keep(party.launches, request.launches);
-        if ((party.level == 0 && !party.late) || !party.beside) party.own.note(request);
+        if (was_by_itself(party, request)) party.own.note(request);
         Duration time{};
         const std::optional<double> part = part_of_allowed(party, request, &time);
         party.unknown = !part;
@@ -216,6 +247,14 @@ private:
         }
         party.usual = control(party).level();
         wanted.tell(attained(party, device));
+    }
+
+    // Best-effort tenants had no work, or were soon stopped. Where they never are, that is what there is.
+    bool was_by_itself(Party& party, const Request& request) const {
+        if (!party.beside) return true;
+        if (party.level > 0 || party.late) return false;
+        const Duration most = std::max<Duration>(knobs_.stops, request.time / 8);
+        return party.ran - party.began <= most || ++party.not_stopped > knobs_.not_stopped;
     }
 
     // Of one request, if some came out as several; 0: not known.
@@ -270,37 +309,39 @@ private:
         return said;
     }
 
-    static double ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
-
     // ---- What best-effort tenants may do
 
-    // The level that counts now; nothing: no service has a request.
-    int level_now(TimePoint now) const {
-        int level = kNoRequest;
-        for (const Party& party : parties_)
-            if (party.requests.at_work(now)) level = std::min(level, party.level);
-        return level;
+    struct Stand {
+        bool stop = false;
+        int multiprocessors = 0;  // 0: all
+        Duration ahead{};         // 0: no limit
+    };
+    // What counts now, of all services.
+    Stand stand_now(const Device& device, TimePoint now) const {
+        Stand stand;
+        int lowest = kFree;
+        for (const Party& party : parties_) {
+            if (!party.active(now, knobs_)) continue;
+            if (party.requests.at_work(now)) stand.stop |= party.level == 0;
+            if (const int level = party.effective(party.usual)) lowest = std::min(lowest, level);
+        }
+        if (lowest < kLimited) stand.multiprocessors = multiprocessors_at(lowest, device);
+        if (lowest == kLimited) stand.ahead = knobs_.ahead;
+        return stand;
     }
 
-    // Where all services have level 0, a stop is short if what it has to stop may be anything.
-    bool goes_on_beside() const {
-        return std::any_of(parties_.begin(), parties_.end(),
-                           [](const Party& each) { return each.usual > 0; });
-    }
-
-    void keep_to(int level, const Kernel& kernel, const Device& device, Wanted& wanted) const {
-        const int most = level > 0 && level < kAll ? multiprocessors_at(level, device) : 0;
-        const Duration ahead = goes_on_beside() ? knobs_.ahead : Duration::zero();
-        if (kernel.multiprocessors != most || kernel.ahead != ahead)
+    static void keep_to(const Stand& stand, const Kernel& kernel, const Device& device, Wanted& wanted) {
+        const int most = stand.multiprocessors;
+        if (kernel.multiprocessors != most || kernel.ahead != stand.ahead)
             wanted.confine({kernel.id,
                             most,
                             {},
-                            most ? fmt::format("keeps to {} multiprocessors of {} beside a request", most,
+                            most ? fmt::format("keeps to {} multiprocessors of {} beside a service", most,
                                                device.multiprocessors)
-                                 : "all multiprocessors: no request restricts it",
+                                 : "all multiprocessors: no service restricts it",
                             true,
-                            ahead});
-        if (level == 0)
+                            stand.ahead});
+        if (stand.stop)
             wanted.wait(kernel, [&] {
                 return fmt::format("{} for a request", kernel.stoppable() ? "stopped" : "held back");
             });
@@ -314,7 +355,6 @@ private:
         double slowdown = 0;
         LevelControl control;
     };
-    static constexpr int kNoRequest = kAll + 1;
 
     const SloKnobs knobs_;
     std::list<Party> parties_;
