@@ -187,6 +187,7 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
     unmanaged_.confines_longer = confinement.longer_than;
     detour_.confine(confinement.stoppable && !tenant_->places ? confinement.multiprocessors : 0);
     queue_.limit(confinement.ahead);
+    long_stops_ = confinement.ahead == schedule::Confinement::kLongStops;
 }
 
 void ManagedStream::mark_what_is_there() {

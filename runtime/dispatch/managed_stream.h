@@ -163,6 +163,7 @@ private:
         return !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || unmanaged_.entering != 0;
     }
     bool runs_with_quotas() const;
+    bool stops_soon() const;  // the tenant is preemptible, and its stops are to be short
     bool stop_in_flight();
     CUresult halt_run();
     CUresult settle();
@@ -239,6 +240,7 @@ private:
     GpuTime gpu_time_;
     TicketSamples samples_;
     bool gone_ = false;          // its client
+    bool long_stops_ = false;    // Confinement::kLongStops
     std::string waits_because_;  // the policy's reason for the wait
     // Error of a launch that had to wait; the program's next call returns it.
     CUresult failed_ = CUDA_SUCCESS;

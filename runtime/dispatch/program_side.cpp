@@ -48,7 +48,7 @@ CUresult ManagedStream::launch(Work&& work) {
     go_on();
     const bool passes = preemptor_.in(State::kPassThrough);
     LaunchQueue::Works& waiting = queue_.waiting();
-    if (passes && (under_way() || !tenant_->preemptible.load(std::memory_order_relaxed))) {
+    if (passes && (under_way() || !stops_soon())) {
         const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && !under_way();
         const bool follows = may_follow(work);
         if (!follows && queue_.unmarked()) mark();
@@ -109,6 +109,10 @@ CUresult ManagedStream::guard() {
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     SMT_TRY(clear_way(lock));
     return detour_.come_home();
+}
+
+bool ManagedStream::stops_soon() const {
+    return tenant_->preemptible.load(std::memory_order_relaxed) && !long_stops_;
 }
 
 CUresult ManagedStream::come_home() {
@@ -213,7 +217,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || queue_.limited() ||
+        } else if (!stops_soon() || queue_.limited() ||
                    (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;

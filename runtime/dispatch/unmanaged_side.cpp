@@ -113,7 +113,7 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Nu
     std::optional<device::HeldUp> held_up;
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
-        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
+        if (preemptor_.in(State::kPassThrough) && !stops_soon()) return CUDA_SUCCESS;
         if (preemptor_.in(State::kPassThrough) && (asked || under_way())) {
             *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
             if (*number) return CUDA_SUCCESS;

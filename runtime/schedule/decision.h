@@ -37,6 +37,9 @@ struct Confinement {
     // Launch-ahead limit of the stream, if it is below the server's; 0: the server's. So little work is soon
     // over, so other operations may follow it, and a stop may have to wait for its end.
     Duration ahead{};
+    // As `ahead`: stops may take long. Nothing waits then for what is in flight, as under a policy that never
+    // stops anything: no other operation behind it, no unmanaged launch, and no launch of an idle stream.
+    static constexpr Duration kLongStops = Duration::max();
 };
 
 // How far a service attains its target, for its status.

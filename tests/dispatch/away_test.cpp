@@ -189,4 +189,21 @@ TEST_CASE("away: whatever a stream does there and at home is in the program's or
     }
 }
 
+TEST_CASE("away: where stops may take long, nothing waits for what is in flight", "[dispatch]") {
+    AwayStream it;
+    it.confinable.block_cost_ps = 0;  // unknown: it would be waited for
+    it.stream->confine({it.stream->id(), 0, {}, "", true, schedule::Confinement::kLongStops});
+    REQUIRE(it.launch(it.confinable, 5) == CUDA_SUCCESS);
+    REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+    CHECK(it.gpu.ran.empty());
+    it.enqueue_other();
+    for (int i = 0; i < 100; ++i) CHECK(it.enter() == DoorGpu::kProgram);  // more than a window has room for
+    CHECK(it.gpu.ran.empty());
+    it.come_to_end();
+    REQUIRE(it.launch(it.confinable, 5) == CUDA_SUCCESS);  // of an idle stream
+    CHECK(it.gpu.launches == 3);
+    it.come_to_end();
+    CHECK(it.gpu.ran == it.expected);
+}
+
 }  // namespace smt::runtime::dispatch

@@ -9,7 +9,7 @@
 //     level 0            stopped for each request, as under policy priority
 //     levels 1 to 3      on a quarter, a half, or three quarters of the multiprocessors
 //     level 4            on all, with little launched ahead (`ahead`)
-//     level 5            on all
+//     level 5            on all, as under fifo
 //
 // Above level 0 a level holds between requests, too, until the service has had none for `sticky`. So moves to
 // other multiprocessors are rare, and all that is with the driver is where it may be when a request begins. A
@@ -314,19 +314,23 @@ private:
     struct Stand {
         bool stop = false;
         int multiprocessors = 0;  // 0: all
-        Duration ahead{};         // 0: no limit
+        Duration ahead{};         // 0: no limit; or kLongStops
     };
     // What counts now, of all services.
     Stand stand_now(const Device& device, TimePoint now) const {
         Stand stand;
-        int lowest = kFree;
+        int lowest = kFree, active = 0, free = 0;
         for (const Party& party : parties_) {
             if (!party.active(now, knobs_)) continue;
             if (party.requests.at_work(now)) stand.stop |= party.level == 0;
-            if (const int level = party.effective(party.usual)) lowest = std::min(lowest, level);
+            const int level = party.effective(party.usual);
+            if (level > 0) lowest = std::min(lowest, level);
+            ++active;
+            free += level == kFree;
         }
         if (lowest < kLimited) stand.multiprocessors = multiprocessors_at(lowest, device);
         if (lowest == kLimited) stand.ahead = knobs_.ahead;
+        if (active > 0 && free == active) stand.ahead = Confinement::kLongStops;
         return stand;
     }
 
