@@ -151,6 +151,24 @@ TEST_CASE("detour: what a thread enqueues at home is in front of what follows", 
     CHECK(it.calls().empty());
 }
 
+TEST_CASE("streams of a service are more urgent than any of a tenant without a priority", "[dispatch]") {
+    tests::DoorGpu gpu;
+    DriverApi driver = noted_driver();
+    driver.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) {
+        *least = 0, *greatest = -5;
+        return CUDA_SUCCESS;
+    };
+    const tests::TemporaryFolder folder;
+    journal::Writer journal(folder.file("journal"));
+    tests::DoorDevice device(driver);
+    Notes notes(device, journal);
+    const Supplies supplies(device, notes, {});
+    Tenant service, other;
+    service.priority = 1;  // a target gives at least that (server/session.cpp)
+    for (int asked = -5; asked <= 0; ++asked)
+        CHECK(supplies.stream_priority(service, 0) < supplies.stream_priority(other, asked));
+}
+
 TEST_CASE("under a policy for targets, tenants without one are stopped for those that have one",
           "[dispatch]") {
     Tenants tenants;
