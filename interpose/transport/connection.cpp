@@ -94,6 +94,20 @@ uint32_t weight() {
     return thousandths;
 }
 
+// In us; 0: not set.
+uint64_t p99() {
+    uint64_t us = 0;
+    settings::read_time(settings::text_of(settings::Id::kP99), &us);
+    return us;
+}
+
+// In thousandths; 0: not set.
+uint32_t slowdown() {
+    uint32_t thousandths = 0;
+    settings::read_slowdown(settings::text_of(settings::Id::kSlowdown), &thousandths);
+    return thousandths;
+}
+
 Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
@@ -102,6 +116,8 @@ Hello hello() {
     message.memory_limit = number_of(Id::kMemoryLimit);
     message.priority = priority();
     message.weight_thousandths = weight();
+    message.p99_us = p99();
+    message.slowdown_thousandths = slowdown();
     message.multiprocessors = static_cast<uint32_t>(number_of(Id::kMultiprocessors));
     message.stress = static_cast<uint32_t>(number_of(Id::kStress));
     const char* name = settings::c_text_of(Id::kTenant);

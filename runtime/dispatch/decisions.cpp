@@ -1,5 +1,8 @@
 // The dispatcher's decisions: the snapshot, the policy's answer, and what follows from it.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -44,6 +47,8 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
     schedule::Snapshot& snapshot = policy_.snapshot();
     snapshot.urgent.clear();
     tenants_.list_urgent(snapshot.urgent);
+    snapshot.services.clear();
+    tenants_.list_services(snapshot.services);
     snapshot.kernels.resize(members_.size());
     const auto look_at = [&](bool those_of_solo) {
         bool any = false;
@@ -90,6 +95,7 @@ bool Dispatcher::ask_and_carry_out() {
     // A confinement takes effect before waiting launches are released.
     for (const schedule::Confinement& each : decision->confinements) give(each);
     for (const schedule::Assignment& each : decision->assignments) give(each);
+    for (const schedule::Attained& each : decision->attained) give(each);
     policy_.decided_since(begin);
     return true;
 }
@@ -130,6 +136,22 @@ void Dispatcher::give(const schedule::Confinement& confinement) {
     if (!member) return;
     member->stream->confine(confinement);
     notes_.decision(member->stream->tenant(), confinement.reason);
+}
+
+void Dispatcher::give(const schedule::Attained& attained) {
+    Tenant* const tenant = tenants_.find(attained.session);
+    if (!tenant) return;
+    Attainment& said = tenant->attainment;
+    said.seen_p99_ns.store(std::chrono::nanoseconds(attained.seen_p99).count());
+    said.headroom_thousandths.store(static_cast<int>(std::clamp(attained.headroom * 1000, -1e6, 1e6)));
+    said.multiprocessors.store(attained.multiprocessors);
+    said.state.store(static_cast<int>(attained.state));
+    if (attained.state != schedule::Attained::State::kNotKept || std::exchange(said.told, true)) return;
+    notes_.note(*tenant,
+                fmt::format("its target cannot be kept: 99 % of its requests take up to {:.2f} ms, {:.0f} % "
+                            "above it, with all best-effort tenants stopped",
+                            std::chrono::duration<double, std::milli>(attained.seen_p99).count(),
+                            -100 * attained.headroom));
 }
 
 void Dispatcher::follow(Member& member) {

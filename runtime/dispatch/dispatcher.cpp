@@ -56,8 +56,8 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
       experiments_(policy_.snapshot().device, device.properties().keeps_clock) {
     // Now, while no session waits for it. Not on a simulated device: there no session would have to wait, and
     // it would take time of the device's clock.
-    const int part = device.properties().keeps_sessions_apart ? 0 : policy_.part();
-    if (part) supplies_.places_for(part);
+    if (device.properties().keeps_sessions_apart) return;
+    for (const int part : policy_.parts()) supplies_.places_for(part);
 }
 
 Dispatcher::~Dispatcher() {
@@ -85,17 +85,21 @@ void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
 }
 
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const bool ahead = !device_.properties().keeps_sessions_apart;
+    for (const int part : policy->parts(policy_.snapshot().device))
+        if (ahead) supplies_.places_for(part);
     const WantedLock lock(wanted_, mutex_);
     note_decisions();
     end_unasked();
     policy_.adopt(std::move(policy));
     notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
+    tenants_.forget_attainments();
     weigh_tenants();
     const std::string reason = fmt::format("policy {} begins", policy_.name());
     for (Member& member : members_) {
         if (member.trial) continue;
         give(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
-        give(schedule::Confinement{member.stream->id(), 0, {}, reason});
+        give(schedule::Confinement{.kernel = member.stream->id(), .reason = reason});
     }
     decide();
     device_.disturb();

@@ -126,6 +126,7 @@ private:
     Member* member_of(uint64_t stream);
     void give(const schedule::Assignment& assignment);
     void give(const schedule::Confinement& confinement);
+    void give(const schedule::Attained& attained);
     void follow(Member& member);                                  // takes its next step
     bool follow(Member& member, const schedule::Kernel& kernel);  // false: not possible now
     enum class Outcome { kDone, kFailed, kNotNow };

@@ -37,7 +37,7 @@ bool DoorForm::suits(const Work& work) const {
 }
 
 CUresult DoorForm::prepare(const Work&, bool idle, bool* anew) {
-    return doors_.prepare(parts_.stream, parts_.dispatcher.supplies().control(), idle, anew);
+    return doors_.prepare(parts_.detour.where(), parts_.dispatcher.supplies().control(), idle, anew);
 }
 
 // Its next `blocks` (0: all that are left).
@@ -62,12 +62,22 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     size_t bytes = work.parameters.size();
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
-    const CUlaunchConfig config = config_of(work, parts_.stream);
     parts_.dispatcher.device().announce(work.entry);
     const CUresult status =
-        parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr, whole);
+        parts_.detour.launch(work.function->function, confinable(work), [&](CUstream where) {
+            const CUlaunchConfig config = config_of(work, where);
+            return parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr,
+                                                               whole);
+        });
+    note_refusal();
     if (status != CUDA_SUCCESS) doors_.take_back();  // the runs in flight are one behind the other
     return status;
+}
+
+// Blocks that wait for each other may need all of them to run at once.
+bool DoorForm::confinable(const Work& work) const {
+    const uint64_t places = uint64_t{work.fits} * parts_.detour.multiprocessors();
+    return work.unit <= Detour::kMostCluster && (!work.function->waits || work.total <= places);
 }
 
 CUresult DoorForm::run(Work& work, uint64_t blocks) {
@@ -88,7 +98,7 @@ bool DoorForm::worth_stopping(const Work& work) const {
 CUresult DoorForm::stop() { return doors_.stop(parts_.dispatcher.supplies().control()); }
 
 CUresult DoorForm::report(const Work& first, const Work& last) {
-    return doors_.report(parts_.stream, first.run, last.run, &parts_.markers.words().frontiers);
+    return doors_.report(parts_.detour.where(), first.run, last.run, &parts_.markers.words().frontiers);
 }
 
 CUresult DoorForm::collect(const Work& first) {

@@ -34,6 +34,7 @@ public:
 
 private:
     CUresult launch(Work& work, uint64_t blocks);
+    bool confinable(const Work& work) const;
 
     DoorControl doors_;
     uint64_t first_ = 0;  // the run whose frontier was reported first

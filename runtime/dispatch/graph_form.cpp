@@ -7,6 +7,7 @@ namespace smt::runtime::dispatch {
 
 CUresult GraphForm::prepare(const Work& work, bool idle, bool* anew) {
     idle_ = idle;
+    SMT_TRY(parts_.detour.go_home());
     return work.graph->prepare(parts_.stream, parts_.dispatcher.supplies().control(), anew);
 }
 

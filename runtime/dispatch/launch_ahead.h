@@ -16,6 +16,7 @@
 // Not thread-safe: guarded by its stream's lock.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -35,7 +36,10 @@ public:
     static constexpr int kMarkers = 8;     // markers within the limit: its end is seen in steps
     static constexpr size_t kAtLeast = 2;  // launches of any length: the GPU has the next one when one ends
 
-    explicit LaunchAhead(Duration time) : time_(time) {}  // zero: no limit
+    explicit LaunchAhead(Duration time) : server_(time), time_(time) {}  // zero: no limit
+    // A policy's limit, if it is below the server's; zero: the server's. No effect where that is none.
+    void limit(Duration time) { time_ = time == Duration::zero() ? server_ : std::min(time, server_); }
+    bool limited() const { return time_ != server_; }
 
     void begin(schedule::TimePoint now) { since_ = now; }  // the GPU had no work of this stream
     void issued(Work& work);
@@ -56,7 +60,8 @@ public:
 private:
     Duration cost(const Work& work) const;
 
-    const Duration time_;
+    const Duration server_;
+    Duration time_;
     Duration all_{}, unmarked_{};   // cost of what is in flight, and of what follows the last marker
     schedule::TimePoint since_{};   // estimated begin of the oldest launch in flight
     schedule::TimePoint let_go_{};  // time of the last release

@@ -16,6 +16,7 @@
 #include <cuda.h>
 
 #include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/detour.h"
 #include "runtime/dispatch/learner.h"
 #include "runtime/dispatch/markers.h"
 #include "runtime/dispatch/work.h"
@@ -31,6 +32,7 @@ public:
         CUstream stream;
         Markers& markers;
         Learner& learner;
+        Detour& detour;
     };
     explicit LaunchForm(const Parts& parts) : parts_(parts) {}
     virtual ~LaunchForm() = default;
@@ -64,6 +66,7 @@ public:
     virtual void settle_run(Work& work, bool /*halted*/) { settle(work); }  // for the run of quota mode
 
 protected:
+    void note_refusal();  // to the journal, if a kernel cannot be confined
     const Parts parts_;
 };
 

@@ -43,6 +43,13 @@ public:
     bool full(const Now& now) {
         return ahead_.full(in_flight_) && !ahead_.lets_go(in_flight_, now());
     }
+    // A policy's launch-ahead limit; zero: the server's.
+    void limit(schedule::Duration ahead) {
+        limit_ = ahead;
+        ahead_.limit(ahead);
+    }
+    schedule::Duration limit() const { return limit_; }
+    bool limited() const { return ahead_.limited(); }  // to less than the server's
     // When what is in flight is expected to be over. Nothing: not known.
     std::optional<TimePoint> expected_end() const { return ahead_.end(in_flight_); }
     void issued(Work&& work, TimePoint now);  // what its launch does not cover waits
@@ -72,7 +79,8 @@ private:
     void forget_until(Works::iterator last, TimePoint now);
 
     Works in_flight_, waiting_;
-    LaunchAhead ahead_;     // the cost of what is in flight
+    LaunchAhead ahead_;  // the cost of what is in flight
+    schedule::Duration limit_{};
     uint64_t numbers_ = 0;  // of launches
     uint32_t unmarked_ = 0;
     TimePoint last_issued_{};

@@ -23,13 +23,14 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
       stream_(stream),
       id_(next_id()),
       side_stream_(dispatcher.driver(), dispatcher.supplies().sm_sets()),
+      detour_(dispatcher.driver(), stream, side_stream_, dispatcher.supplies()),
       preemptor_(tenant_->tried() ? State::kStopped : State::kPassThrough),
       queue_(dispatcher.ahead()),
       markers_(dispatcher.driver(), dispatcher.supplies().words(), stream),
       learner_(dispatcher, *tenant_),
-      persistent_({dispatcher, *tenant_, stream, markers_, learner_}),
-      door_({dispatcher, *tenant_, stream, markers_, learner_}),
-      graph_({dispatcher, *tenant_, stream, markers_, learner_}),
+      persistent_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
+      door_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
+      graph_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
       gpu_time_(dispatcher.company(), tenant_->received),
       times_(dispatcher.gpu_time() ? std::make_unique<KernelTimes>() : nullptr) {}
 
@@ -94,6 +95,7 @@ bool ManagedStream::will_endure(const Work& work) {
 
 // When the GPU reaches the marker, everything before it is over.
 CUresult ManagedStream::mark() {
+    markers_.at(detour_.where());
     SMT_TRY(markers_.mark());
     queue_.marked(markers_.last());
     return CUDA_SUCCESS;
@@ -101,6 +103,7 @@ CUresult ManagedStream::mark() {
 
 // The same where its end is polled for.
 CUresult ManagedStream::mark_by_write() {
+    markers_.at(detour_.where());
     SMT_TRY(markers_.mark_by_write());
     queue_.marked(markers_.last());
     return CUDA_SUCCESS;
@@ -198,6 +201,9 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
     std::lock_guard lock(mutex_);
     unmanaged_.confined_to = confinement.multiprocessors;
     unmanaged_.confines_longer = confinement.longer_than;
+    detour_.confine(confinement.stoppable && !tenant_->places ? confinement.multiprocessors : 0);
+    queue_.limit(confinement.ahead);
+    long_stops_ = confinement.ahead == schedule::Confinement::kLongStops;
 }
 
 void ManagedStream::mark_what_is_there() {

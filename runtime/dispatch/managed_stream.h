@@ -89,6 +89,9 @@ public:
     // For a single launch that stands in the stream's order and runs elsewhere (side_stream.h).
     CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
+    // Before something is enqueued on the stream that need not wait for launches, and after anything is.
+    CUresult come_home();
+    void left_home();
     CUresult note_other();  // something else was enqueued that a policy should know about
     // What `enqueue` enqueues is a wait, or a graph with nodes that wait (wait_list.h). Precondition:
     // guard(). May block as `enqueue` does.
@@ -112,7 +115,7 @@ public:
     bool passes_through();
     bool keeps_back();  // poll() hands over launches that are kept here
     bool ready();       // halt() and change() take effect on the run under way
-    void confine(const schedule::Confinement& confinement);  // unmanaged launches from now on
+    void confine(const schedule::Confinement& confinement);  // launches from now on
     void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait
     void mark_what_is_there();  // enqueues a marker, so that its end will be seen
     bool stop();                // false: what is in flight cannot be stopped yet; ask again
@@ -170,6 +173,7 @@ private:
         return !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || unmanaged_.entering != 0;
     }
     bool runs_with_quotas() const;
+    bool stops_soon() const;  // the tenant is preemptible, and its stops are to be short
     bool stop_in_flight();
     CUresult halt_run();
     CUresult settle();
@@ -195,8 +199,10 @@ private:
     void begin_unasked(const Abilities& can);
     CUresult entered(const UnmanagedPass& pass);
     void withdrawn(UnmanagedWindow::Number number);
+    void supply_detour();
     int confined(const UnmanagedLaunch& launch);
-    void go_away(int multiprocessors, UnmanagedPass* pass);
+    CUresult go_away(int multiprocessors, UnmanagedPass* pass);
+    CUresult stays(const UnmanagedLaunch& launch, CUresult why);
     CUresult await_turn(Lock& lock, UnmanagedPass* pass);
     UnmanagedWindow::Number take_number(uint64_t key);  // 0: none was free in time
     CUresult await_room(Lock& lock);
@@ -232,7 +238,8 @@ private:
     const std::shared_ptr<Tenant> tenant_;
     const CUstream stream_;
     const uint64_t id_;
-    SideStream side_stream_;  // for the program's threads
+    SideStream side_stream_;
+    Detour detour_;
     Waits waits_;
     enum : uint8_t { kHeard = 0, kBegan = 1, kStops = 2, kKeepsQuotas = 4 };
     std::atomic<uint8_t> unheard_{kHeard};
@@ -251,6 +258,7 @@ private:
     const std::unique_ptr<KernelTimes> times_;  // null: not asked for
     TicketSamples samples_;
     bool gone_ = false;          // its client
+    bool long_stops_ = false;    // Confinement::kLongStops
     std::string waits_because_;  // the policy's reason for the wait
     // Error of a launch that had to wait; the program's next call returns it.
     CUresult failed_ = CUDA_SUCCESS;

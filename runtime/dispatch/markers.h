@@ -27,8 +27,9 @@ public:
     // `*word` becomes `number` when `stream` has come so far.
     CUresult write(CUstream stream, const std::atomic<uint64_t>* word, uint64_t number) const;
 
-    CUresult mark();           // behind all that was enqueued
-    CUresult mark_by_write();  // likewise: seen without a call of the driver
+    void at(CUstream stream) { stream_ = stream; }  // of further markers, behind the earlier ones
+    CUresult mark();                                // behind all that was enqueued
+    CUresult mark_by_write();                       // likewise: seen without a call of the driver
     uint64_t last() const { return last_; }
     uint64_t reached();  // asks the driver for events that are not known to be over
 
@@ -46,7 +47,7 @@ private:
 
     const DriverApi& driver_;
     StreamWordsPool& pool_;
-    const CUstream stream_;
+    CUstream stream_;
     StreamWords* words_ = nullptr;
     CUdeviceptr address_ = 0;
     uint64_t last_ = 0, seen_ = 0;  // by events

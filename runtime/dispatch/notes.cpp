@@ -27,6 +27,12 @@ void Notes::note(const Tenant& tenant, const std::string& line) {
     write(entry);
 }
 
+void Notes::refused(const Tenant& tenant, CUresult why) {
+    note(tenant,
+         fmt::format("a kernel stays on all multiprocessors: on fewer the driver refused it with error {}",
+                     static_cast<int>(why)));
+}
+
 void Notes::note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since) {
     constexpr auto kLong = std::chrono::milliseconds(10);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(schedule::Clock::now() - since);

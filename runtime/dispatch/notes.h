@@ -19,6 +19,7 @@ public:
 
     void decision(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
+    void refused(const Tenant& tenant, CUresult why);  // the driver launched a kernel on all SMs only
     // If it took long by the host's clock. Calls of the driver wait for each other, for example for memory
     // that is mapped or code that is loaded. What waits for the dispatcher waits with it.
     void note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since);

@@ -51,6 +51,12 @@ CUresult fitting(const DriverApi& driver, const Work& work, uint32_t* ctas) {
     return CUDA_SUCCESS;
 }
 
+void LaunchForm::note_refusal() {
+    const std::optional<CUresult> why = parts_.detour.refusal();
+    if (why) [[unlikely]]
+        parts_.dispatcher.notes().refused(parts_.tenant, *why);
+}
+
 PersistentForm::PersistentForm(const Parts& parts)
     : LaunchForm(parts), control_(parts.dispatcher.supplies().control_memory()) {}
 
@@ -158,7 +164,7 @@ CUresult PersistentForm::prepare(const Work&, bool idle, bool* anew) {
     *anew = idle && tickets_used_up();
     if (!*anew) return CUDA_SUCCESS;
     next_ticket_ = 0;
-    return control_.reset(parts_.stream);
+    return control_.reset(parts_.detour.where());
 }
 
 CUresult PersistentForm::launch(Work& work) {
@@ -167,13 +173,17 @@ CUresult PersistentForm::launch(Work& work) {
     SMT_TRY(describe(work, 0, true, &launch, &workers));
     parts_.learner.last().rest = work.done > 0;
     work.ticket = launch.start = next_ticket_;
-    SMT_TRY(launch_workers(work, parts_.stream, launch, workers));
+    const CUresult status = parts_.detour.launch(work.function->function, true, [&](CUstream where) {
+        return launch_workers(work, where, launch, workers);
+    });
+    note_refusal();
+    if (status != CUDA_SUCCESS) return status;
     next_ticket_ += work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
     return CUDA_SUCCESS;
 }
 
 CUresult PersistentForm::report(const Work&, const Work&) {
-    return control_.report(parts_.stream, &parts_.markers.words().left);
+    return control_.report(parts_.detour.where(), &parts_.markers.words().left);
 }
 
 // How many tickets were run, once the workers have left. The latest of the reports counts: tickets and
@@ -196,7 +206,7 @@ CUresult PersistentForm::rest(bool* anew) {
     words.left = {};
     for (ControlBlock::State& each : words.left_grown) each = {};
     *anew = std::exchange(used_, false);
-    return *anew ? control_.reset(parts_.stream) : CUDA_SUCCESS;
+    return *anew ? control_.reset(parts_.detour.where()) : CUDA_SUCCESS;
 }
 
 // ---- Quota mode
@@ -208,6 +218,7 @@ CUresult PersistentForm::prepare_run(const Work& work, const QuotaTable& quotas,
     quotas_ = anywhere ? QuotaTable(quotas.size(), smt::kNoQuota) : quotas;
     if (!begun_) SMT_TRY(parts_.dispatcher.driver().cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING));
     *anew = true;
+    SMT_TRY(parts_.detour.go_home());
     return control_.set_quotas(parts_.stream, quotas_);
 }
 

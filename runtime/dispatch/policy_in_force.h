@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/dispatch/durations.h"
 #include "runtime/dispatch/tenants.h"
@@ -37,7 +38,7 @@ public:
     bool lets_begin(const Tenant& tenant) const {                  // likewise
         return policy_->lets_begin(tenant.name, tenant.priority);
     }
-    int part() const { return policy_->part(snapshot_.device); }
+    std::vector<int> parts() const { return policy_->parts(snapshot_.device); }
 
     // Of the last decision. Its kernels and urgent tenants are to be replaced before ask().
     schedule::Snapshot& snapshot() { return snapshot_; }

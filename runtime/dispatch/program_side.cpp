@@ -32,6 +32,8 @@ constexpr auto kSoon = 50us;
 }  // namespace
 
 CUresult ManagedStream::launch(Work&& work) {
+    supply_detour();
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
@@ -45,7 +47,7 @@ CUresult ManagedStream::launch(Work&& work) {
     const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
     const bool unasked = passes && begins && begins_unasked();
     LaunchQueue::Works& waiting = queue_.waiting();
-    if (passes && (!begins || unasked || !tenant_->preemptible.load(std::memory_order_relaxed))) {
+    if (passes && (!begins || unasked || !stops_soon())) {
         const bool news = begins && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
         const bool follows = may_follow(work);
         if (!follows && queue_.unmarked()) mark();
@@ -107,11 +109,39 @@ CUresult ManagedStream::guard() {
     Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    return clear_way(lock);
+    SMT_TRY(clear_way(lock));
+    return detour_.come_home();
+}
+
+bool ManagedStream::stops_soon() const {
+    return tenant_->preemptible.load(std::memory_order_relaxed) && !long_stops_;
+}
+
+CUresult ManagedStream::come_home() {
+    Lock lock = spin_lock(mutex_);
+    return detour_.come_home();
+}
+
+void ManagedStream::left_home() {
+    if (!detour_.any_at_home()) return;
+    Lock lock = spin_lock(mutex_);
+    const CUresult status = detour_.left_home();
+    if (failed_ == CUDA_SUCCESS) failed_ = status;
+}
+
+// The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no
+// detour.
+void ManagedStream::supply_detour() {
+    const int multiprocessors = detour_.wants();
+    if (!multiprocessors) return;
+    SmSetPointer set = detour_.make(multiprocessors);
+    const Lock lock = spin_lock(mutex_);
+    detour_.supply(multiprocessors, std::move(set));
 }
 
 bool ManagedStream::held_back() {
     const Lock lock = spin_lock(mutex_);
+    detour_.go_home();  // the caller asks the driver there next
     return !gone_ &&
            (preemptor_.in(State::kPassThrough) ? !queue_.waiting().empty() : queue_.first() != nullptr);
 }
@@ -120,6 +150,7 @@ CUresult ManagedStream::note_other() {
     Lock lock = spin_lock(mutex_);
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const bool begins = markers_.reached() == markers_.last(), unasked = begins && begins_unasked();
+    const CUresult after = detour_.follow(stream_);
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
     if (unasked) begin_unasked({});
@@ -128,7 +159,7 @@ CUresult ManagedStream::note_other() {
         dispatcher_.began_unasked();
     else if (begins)
         dispatcher_.arrived(*this);
-    return status;
+    return after != CUDA_SUCCESS ? after : status;
 }
 
 CUresult ManagedStream::enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes) {
@@ -159,6 +190,7 @@ WaitWord ManagedStream::pending_wait() {
 // Unmanaged launches in flight run to their end.
 void ManagedStream::abandon() {
     Lock lock(mutex_);
+    detour_.go_home();  // its end is looked for there
     // The mappings of a program that ended before they were read.
     if (!gone_) learn_now();
     gone_ = true;
@@ -175,7 +207,8 @@ void ManagedStream::abandon() {
     if (stops) dispatcher_.look_again();  // to see the end of the stop
 }
 
-// Waits until no managed launch is unfinished; or, if they are not preemptible or soon over, until the driver
+// Waits until no managed launch is unfinished; or, if they are not preemptible, or soon over because a policy
+// allows few of them ahead (schedule::Confinement::ahead), until the driver
 // has them all and they are recorded as not preemptible. Launches that other threads make meanwhile are in no
 // order with the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
@@ -190,7 +223,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
             await_launch_ahead(lock);
             go_on();
-        } else if (!tenant_->preemptible.load() || queue_.in_flight().back().endures ||
+        } else if (!stops_soon() || queue_.limited() || queue_.in_flight().back().endures ||
                    (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
             if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
@@ -225,6 +258,7 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
            !gone_) {
         SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
+        SMT_TRY(detour_.go_home());
         lock.unlock();
         CUresult status;
         {
@@ -287,6 +321,7 @@ bool ManagedStream::looks_on() const {
 
 uint32_t ManagedStream::issued() {
     const Lock lock = spin_lock(mutex_);
+    detour_.go_home();  // the caller waits there next
     return learner_.launches();
 }
 

@@ -62,6 +62,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->weight = tenant_->weight;
     kernel->since = preemptor_.since();
     kernel->multiprocessors = unmanaged_.confined_to;
+    kernel->ahead = queue_.limit();
     kernel->own_sms = tenant_->places != nullptr;
     note_received(kernel);
     using Seen = schedule::Kernel::State;

@@ -10,10 +10,12 @@ SideStream::~SideStream() {
     if (back_) driver_.cuEventDestroy_v2(back_);
 }
 
-CUresult SideStream::leave(CUstream home, const SmSet* set, CUstream* away) {
+CUresult SideStream::find(CUstream home, const SmSet* set, CUstream* away) {
     std::lock_guard lock(mutex_);
-    if (!there_) SMT_TRY(driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING));
-    if (!back_) SMT_TRY(driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING));
+    return find_locked(home, set, away);
+}
+
+CUresult SideStream::find_locked(CUstream home, const SmSet* set, CUstream* away) {
     auto known = streams_.find(set);
     if (known == streams_.end()) {
         int priority = 0;
@@ -23,6 +25,14 @@ CUresult SideStream::leave(CUstream home, const SmSet* set, CUstream* away) {
         known = streams_.emplace(set, made).first;
     }
     *away = known->second;
+    return CUDA_SUCCESS;
+}
+
+CUresult SideStream::leave(CUstream home, const SmSet* set, CUstream* away) {
+    std::lock_guard lock(mutex_);
+    if (!there_) SMT_TRY(driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING));
+    if (!back_) SMT_TRY(driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING));
+    SMT_TRY(find_locked(home, set, away));
     SMT_TRY(driver_.cuEventRecord(there_, home));
     return driver_.cuStreamWaitEvent(*away, there_, 0);
 }

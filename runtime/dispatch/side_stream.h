@@ -22,6 +22,7 @@ public:
     SideStream(const SideStream&) = delete;
     SideStream& operator=(const SideStream&) = delete;
 
+    CUresult find(CUstream home, const SmSet* set, CUstream* away);  // the stream, made on its first use
     // `away`: the stream to launch on. `set` null: all SMs.
     CUresult leave(CUstream home, const SmSet* set, CUstream* away);
     CUresult come_back(CUstream home, CUstream away);  // after the launch
@@ -29,6 +30,8 @@ public:
 private:
     const DriverApi& driver_;
     const SmSets& sets_;
+    CUresult find_locked(CUstream home, const SmSet* set, CUstream* away);
+
     std::mutex mutex_;  // guards the rest
     std::map<const SmSet*, CUstream> streams_;
     CUevent there_ = nullptr;

@@ -4,6 +4,24 @@
 
 namespace smt::runtime::dispatch {
 
+namespace {
+
+bool may_stop(Tenants::Stops stops, const Tenant& tenant, const Tenant& in_favour_of) {
+    switch (stops) {
+        case Tenants::Stops::kNone:
+            return false;
+        case Tenants::Stops::kLessUrgent:
+            return in_favour_of.priority > tenant.priority;
+        case Tenants::Stops::kBestEffort:
+            return in_favour_of.target.any() && !tenant.target.any();
+        case Tenants::Stops::kAny:
+            break;
+    }
+    return true;
+}
+
+}  // namespace
+
 void Tenants::enter(const Pointer& tenant) {
     present_.push_back(tenant);
     note_company();
@@ -23,20 +41,36 @@ void Tenants::note_company() {
 // the policy would stop another tenant for it.
 void Tenants::weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins) {
     for (const Pointer& tenant : present_) {
-        const auto beside = [&](const auto& more_urgent) {
-            return std::any_of(present_.begin(), present_.end(), [&](const Pointer& other) {
-                if (other == tenant || stops == Stops::kNone) return false;
-                return stops == Stops::kAny || more_urgent(*other);
-            });
+        const auto beside = [&](const auto& stops_for) {
+            return std::any_of(present_.begin(), present_.end(),
+                               [&](const Pointer& other) { return other != tenant && stops_for(*other); });
         };
         const bool preemptible =
-            tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
-        const bool preemptor = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
+            tenant->tried() || beside([&](const Tenant& other) { return may_stop(stops, *tenant, other); });
+        const bool preemptor = beside([&](const Tenant& other) { return may_stop(stops, other, *tenant); });
         const bool was_preemptible = tenant->preemptible.exchange(preemptible),
                    was_preemptor = tenant->preemptor.exchange(preemptor);
         if (preemptor && !was_preemptor) tenant->preemptor_since = now;
         if ((preemptible && !was_preemptible) || (preemptor && !was_preemptor)) begins(*tenant);
     }
+}
+
+void Tenants::list_services(std::vector<schedule::Service>& services) const {
+    for (const Pointer& tenant : present_) {
+        if (tenant->target.any() && tenant->preemptor.load())
+            services.push_back({tenant->session, tenant->name, tenant->target,
+                                tenant->launched.load(std::memory_order_relaxed)});
+    }
+}
+
+void Tenants::forget_attainments() {
+    for (const Pointer& tenant : present_) tenant->attainment.state.store(Attainment::kNothing);
+}
+
+Tenant* Tenants::find(uint32_t session) const {
+    const auto found = std::find_if(present_.begin(), present_.end(),
+                                    [&](const Pointer& each) { return each->session == session; });
+    return found == present_.end() ? nullptr : found->get();
 }
 
 void Tenants::list_urgent(std::vector<schedule::Urgent>& urgent) const {

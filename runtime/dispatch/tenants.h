@@ -15,6 +15,17 @@
 
 namespace smt::runtime::dispatch {
 
+// What the policy last said of a service's target, for status: written under the dispatcher's lock, read by
+// any thread.
+struct Attainment {
+    static constexpr int kNothing = -1;
+    std::atomic<int> state{kNothing};          // schedule::Attained::State
+    std::atomic<int64_t> seen_p99_ns{0};       // 0: no request yet
+    std::atomic<int> headroom_thousandths{0};  // of what is allowed; below 0: it is exceeded
+    std::atomic<int> multiprocessors{0};       // that best-effort tenants have beside its requests
+    bool told = false;                         // the journal says that it cannot be kept
+};
+
 // A session, as the dispatcher sees it.
 struct Tenant {
     uint32_t session = 0;
@@ -28,6 +39,8 @@ struct Tenant {
     bool timed = false;   // another measurement times them: durations are not learnt here
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
+    schedule::Target target;            // of a service; nothing: a best-effort tenant
+    std::atomic<uint64_t> launched{0};  // launches, of a service
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
     SmSetPointer places;
@@ -38,6 +51,7 @@ struct Tenant {
     mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
     UnmanagedWindow window;
     Received received;
+    Attainment attainment;
 };
 
 // Not thread-safe, but for alone(): the dispatcher's lock guards the rest.
@@ -53,7 +67,11 @@ public:
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
     void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
-    void list_urgent(std::vector<schedule::Urgent>& urgent) const;  // adds the preemptors
+    void forget_attainments();                                           // another policy begins
+    void list_urgent(std::vector<schedule::Urgent>& urgent) const;       // adds the preemptors
+    void list_services(std::vector<schedule::Service>& services) const;  // adds those beside best-effort ones
+    // The tenant of a session; null: it is not present.
+    Tenant* find(uint32_t session) const;
     bool any_above(int priority) const;
 
 private:

@@ -74,6 +74,11 @@ CUresult UnmanagedPass::launched() {
     return stream ? stream->entered(*this) : CUDA_SUCCESS;
 }
 
+CUresult UnmanagedPass::stay(CUresult why) {
+    if (!std::exchange(away_, nullptr) || !stream_) return CUDA_SUCCESS;
+    return stream_->stays(launch_, why);
+}
+
 void UnmanagedPass::drop() {
     if (ManagedStream* stream = std::exchange(stream_, nullptr)) stream->withdrawn(number_);
 }

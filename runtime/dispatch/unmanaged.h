@@ -81,11 +81,11 @@ public:
     UnmanagedPass(const UnmanagedPass&) = delete;
     UnmanagedPass& operator=(const UnmanagedPass&) = delete;
 
-    // The stream to launch on: another one than `home` if the policy confines the launch. Call stay() if it
-    // cannot run there.
+    // The stream to launch on: another one than `home` if the policy confines the launch. Call stay() if the
+    // driver does not launch it there.
     CUstream where(CUstream home) const { return away_ ? away_ : home; }
     const SmSet* places() const { return away_ ? places_.get() : nullptr; }  // null: the stream's own
-    void stay() { away_ = nullptr; }
+    CUresult stay(CUresult why);
     CUresult launched();  // the driver has accepted it
     void drop();
 

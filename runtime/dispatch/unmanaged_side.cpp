@@ -17,6 +17,7 @@ constexpr auto kLookAtWindow = std::chrono::milliseconds(1);  // at the stream's
 }  // namespace
 
 CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
@@ -33,14 +34,14 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
     ++unmanaged_.entering;
     pass->stream_ = this;
     const int multiprocessors = confined(launch);
+    if (!multiprocessors) return detour_.go_home();
     lock.unlock();
-    if (multiprocessors) go_away(multiprocessors, pass);
-    return CUDA_SUCCESS;
+    return go_away(multiprocessors, pass);
 }
 
 CUresult ManagedStream::entered(const UnmanagedPass& pass) {
-    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
     Lock lock = spin_lock(mutex_);
+    const CUresult back = detour_.follow(pass.away_ ? pass.away_ : stream_);
     const bool begins = markers_.reached() == markers_.last();
     const bool undecided = begins && pass.unasked_, unasked = undecided && begins_unasked();
     const bool news = undecided && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
@@ -83,14 +84,27 @@ int ManagedStream::confined(const UnmanagedLaunch& launch) {
 }
 
 // If that fails the launch stays on its stream.
-void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
+CUresult ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
     pass->places_ = dispatcher_.supplies().places_for(multiprocessors);
-    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
+    const Lock lock = spin_lock(mutex_);
+    CUstream where = nullptr;
+    SMT_TRY(detour_.depart(pass->places_.get(), pass->launch_.function, &where));
+    pass->away_ = where == stream_ ? nullptr : where;
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::stays(const UnmanagedLaunch& launch, CUresult why) {
+    const Lock lock = spin_lock(mutex_);
+    detour_.refuse(launch.function, why);
+    if (detour_.refusal()) dispatcher_.notes().refused(*tenant_, why);
+    return detour_.go_home();
 }
 
 void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
     Lock lock = spin_lock(mutex_);
     --unmanaged_.entering;
+    const CUresult status = detour_.come_home();
+    if (failed_ == CUDA_SUCCESS) failed_ = status;
     lock.unlock();
     if (number) tenant_->window.give(number, {});
 }
@@ -110,7 +124,7 @@ CUresult ManagedStream::await_turn(Lock& lock, UnmanagedPass* pass) {
     std::optional<device::HeldUp> held_up;
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
-        if (preemptor_.in(State::kPassThrough) && !tenant_->preemptible.load()) return CUDA_SUCCESS;
+        if (preemptor_.in(State::kPassThrough) && !stops_soon()) return CUDA_SUCCESS;
         if (preemptor_.in(State::kPassThrough) && (asked || under_way() || begins_unasked())) {
             *number = tenant_->window.take_now(id_, key, schedule::Clock::now());
             if (*number) return CUDA_SUCCESS;

@@ -63,14 +63,17 @@ struct Hello {
     uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;                 // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;            // bytes; 0: the device's
-    uint32_t multiprocessors = 0;         // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;      // its share, in thousandths; 0: 1000
+    int32_t priority = 0;               // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;          // bytes; 0: the device's
+    uint32_t multiprocessors = 0;       // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;    // its share, in thousandths; 0: 1000
+    uint64_t p99_us = 0;                // that its requests may take, at the 99th percentile; 0: not set
+    uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
+    uint32_t reserved = 0;
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
 };
-static_assert(sizeof(Hello) == 176);
+static_assert(sizeof(Hello) == 192);
 
 enum class WelcomeStatus : uint32_t { kOk = 0, kVersionMismatch = 1, kRefused = 2, kNoDevice = 3 };
 
@@ -142,6 +145,14 @@ struct StatusReply {
 };
 static_assert(sizeof(StatusReply) == 360);
 
+// How a tenant's target stands (schedule/decision.h).
+enum class TargetState : uint32_t {
+    kNone = 0,      // it has none, the policy does not go by targets, or there is no best-effort tenant
+    kLearning = 1,  // too few requests were seen yet
+    kKept = 2,
+    kNotKept = 3,  // it is not even with all best-effort tenants stopped
+};
+
 // One per session.
 struct TenantStatus {
     ControlKind kind = ControlKind::kTenantStatus;
@@ -153,15 +164,21 @@ struct TenantStatus {
     uint64_t host_bytes = 0;    // pinned and managed
     uint64_t memory_limit = 0;  // 0: the device's
     uint64_t launches = 0;
+    uint64_t p99_us = 0;           // its target, as in Hello
+    uint64_t seen_p99_us = 0;      // of its last requests; 0: none was seen yet
     uint32_t multiprocessors = 0;  // requested number of SMs; 0: all
     uint32_t lanes = 0;
-    uint32_t gone = 0;                // 1: its program has ended, but its work has not
-    uint32_t waited_ms = 0;           // duration of its longest current wait for another program
+    uint32_t gone = 0;                  // 1: its program has ended, but its work has not
+    uint32_t waited_ms = 0;             // duration of its longest current wait for another program
+    uint32_t slowdown_thousandths = 0;  // its target, as in Hello
+    TargetState target_state = TargetState::kNone;  // if it is kNone, the rest of it means nothing
+    int32_t headroom_thousandths = 0;               // of what is allowed; below 0: it is exceeded
+    uint32_t beside = 0;              // multiprocessors that best-effort tenants have beside its requests
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 328);
+static_assert(sizeof(TenantStatus) == 360);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

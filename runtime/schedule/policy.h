@@ -32,7 +32,8 @@ public:
     virtual ~Policy() = default;
     virtual std::string_view name() const = 0;
     // Which tenants the policy may ever stop or give a quota. Launches of other tenants need no bookkeeping.
-    enum class Stops { kNone, kLessUrgent, kAny };
+    // kBestEffort: tenants without a target, for those that have one.
+    enum class Stops { kNone, kLessUrgent, kBestEffort, kAny };
     virtual Stops stops() const = 0;
     // Whether stops should be short and launches should leave room for newcomers: launches then use the
     // saturating CTA count. Finding it costs each program some slow launches (dispatch/saturating_ctas.h).
@@ -49,9 +50,8 @@ public:
     // After decide(): whether anything that this tenant launches until the next decision would run at once
     // and as it is, and would change nothing for others. Then it does, and decide() hears of it likewise.
     virtual bool lets_begin(std::string_view /*tenant*/, int /*priority*/) const { return false; }
-    // The number of multiprocessors that confinements use, so that the set can be created in advance; 0: the
-    // policy makes none.
-    virtual int part(const Device&) const { return 0; }
+    // The numbers of multiprocessors that confinements use, so that the sets can be created in advance.
+    virtual std::vector<int> parts(const Device&) const { return {}; }
     Decision decide(const Snapshot& snapshot, TimePoint now) {
         wanted_.begin(snapshot);
         want(snapshot, now, wanted_);

@@ -102,8 +102,8 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
     auto& [id, tenant, session, priority, managed, has_door, state, blocks, blocks_done, ctas_per_sm,
-           usual_ctas, own_sms, multiprocessors, since, launch, last_taken, weight, cta, predicted, remaining,
-           preemption, profile, received, guessed, receiving] = value;
+           usual_ctas, own_sms, multiprocessors, ahead, since, launch, last_taken, weight, cta, predicted,
+           remaining, preemption, profile, received, guessed, receiving] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
@@ -117,6 +117,7 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("usual_ctas", usual_ctas, standard.usual_ctas);
     archive("own_sms", own_sms, standard.own_sms);
     archive("multiprocessors", multiprocessors, standard.multiprocessors);
+    archive("ahead", ahead, standard.ahead);
     archive("since", since, standard.since);
     archive("launch", launch, standard.launch);
     archive("last_taken", last_taken, standard.last_taken);
@@ -147,11 +148,28 @@ void fields(Archive& archive, T& value, const Urgent& standard) {
 }
 
 template <class Archive, class T>
+void fields(Archive& archive, T& value, const Target& standard) {
+    auto& [p99, slowdown] = value;
+    archive("p99", p99, standard.p99);
+    archive("slowdown", slowdown, standard.slowdown);
+}
+
+template <class Archive, class T>
+void fields(Archive& archive, T& value, const Service& standard) {
+    auto& [session, tenant, target, launches] = value;
+    archive("session", session, standard.session);
+    archive("tenant", tenant, standard.tenant);
+    archive("target", target, standard.target);
+    archive("launches", launches, standard.launches);
+}
+
+template <class Archive, class T>
 void fields(Archive& archive, T& value, const Snapshot& standard) {
-    auto& [device, kernels, urgent] = value;
+    auto& [device, kernels, urgent, services] = value;
     archive("device", device, standard.device);
     archive("kernels", kernels, standard.kernels);
     archive("urgent", urgent, standard.urgent);
+    archive("services", services, standard.services);
 }
 
 template <class Archive, class T>
@@ -166,16 +184,18 @@ void fields(Archive& archive, T& value, const Assignment& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Confinement& standard) {
-    auto& [kernel, multiprocessors, longer_than, reason] = value;
+    auto& [kernel, multiprocessors, longer_than, reason, stoppable, ahead] = value;
     archive("kernel", kernel, standard.kernel);
     archive("multiprocessors", multiprocessors, standard.multiprocessors);
     archive("longer_than", longer_than, standard.longer_than);
     archive("reason", reason, standard.reason);
+    archive("stoppable", stoppable, standard.stoppable);
+    archive("ahead", ahead, standard.ahead);
 }
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Decision& standard) {
-    auto& [assignments, confinements, again] = value;
+    auto& [assignments, confinements, attained, again] = value;
     archive("assignments", assignments, standard.assignments);
     archive("confinements", confinements, standard.confinements);
     archive("again", again, standard.again);

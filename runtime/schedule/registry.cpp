@@ -19,6 +19,7 @@ constexpr Entry kPolicies[] = {
     {"hpf-whole", [] { return make_hpf({.spatial = false}); }},
     {"fair", [] { return make_fair(); }},
     {"share", [] { return make_share(); }},
+    {"slo", [] { return make_slo(); }},
     {"compact", [] { return make_compact(); }},
     {"slice", [] { return make_slice(); }},
     {"slice-paper", [] { return make_slice({.slices = true}); }},

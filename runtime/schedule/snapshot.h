@@ -34,7 +34,8 @@ struct Kernel {
     int ctas_per_sm = 0;      // the maximum that fits on an SM
     int usual_ctas = 0;       // on an SM without quotas: all, or the saturating CTA count; 0: not known
     bool own_sms = false;     // its tenant has SMs of its own; quotas do not say which
-    int multiprocessors = 0;  // that its stream's unmanaged kernels are confined to; 0: all
+    int multiprocessors = 0;  // that its stream is confined to by a policy (decision.h); 0: all
+    Duration ahead{};         // its launch-ahead limit by a policy; 0: the server's
     TimePoint since{};        // in this state
 
     // For the policies with quotas. Filled as far as known; estimate.h defines the substitutes.
@@ -66,10 +67,28 @@ struct Urgent {
     TimePoint since{};
 };
 
+// What a tenant needs of its requests (requests.h): 99 of 100 of them take no longer than that. Nothing set:
+// it is a best-effort tenant.
+struct Target {
+    Duration p99{};       // 0: not set
+    double slowdown = 0;  // of the 99th percentile that it has by itself, at least 1; 0: not set
+    bool any() const { return p99 > Duration::zero() || slowdown > 0; }
+};
+
+// A session of a tenant with a target that shares the server with best-effort tenants, also while it has no
+// work.
+struct Service {
+    uint32_t session = 0;
+    std::string tenant;
+    Target target;
+    uint64_t launches = 0;  // so far
+};
+
 struct Snapshot {
     Device device;
     std::vector<Kernel> kernels;
     std::vector<Urgent> urgent = {};
+    std::vector<Service> services = {};
 };
 
 }  // namespace smt::runtime::schedule

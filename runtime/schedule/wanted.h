@@ -67,6 +67,7 @@ public:
     }
 
     void confine(Confinement&& confinement) { add(decision_.confinements, std::move(confinement)); }
+    void tell(const Attained& attained) { decision_.attained.push_back(attained); }
     void ask_again(Duration after) { decision_.ask_again(after); }
     void repeat(const Decision& decision) { decision_ = decision; }  // of another policy, instead of all else
 

@@ -28,6 +28,8 @@ namespace {
 // the server's memory. The driver's own buffer of 1 MiB drops lines as well.
 constexpr size_t kMostOutput = 64u << 20;
 
+constexpr uint64_t kMostP99 = 3'600'000'000;  // us, as a client sends it at most
+
 // Pinned pages cannot be swapped out, so each tenant's share reduces the memory of all others and of the
 // system.
 uint64_t most_host_memory() {
@@ -41,6 +43,27 @@ std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return journal::printable({field, strnlen(field, sizeof field)});
 }
 
+void note_target(protocol::TenantStatus& status, const dispatch::Tenant& tenant) {
+    using State = schedule::Attained::State;
+    const dispatch::Attainment& said = tenant.attainment;
+    status.p99_us = static_cast<uint64_t>(tenant.target.p99 / std::chrono::microseconds(1));
+    status.slowdown_thousandths = static_cast<uint32_t>(tenant.target.slowdown * 1000 + 0.5);
+    status.seen_p99_us = static_cast<uint64_t>(said.seen_p99_ns.load() / 1000);
+    status.headroom_thousandths = said.headroom_thousandths.load();
+    status.beside = static_cast<uint32_t>(said.multiprocessors.load());
+    switch (said.state.load()) {
+        case static_cast<int>(State::kLearning):
+            status.target_state = protocol::TargetState::kLearning;
+            break;
+        case static_cast<int>(State::kKept):
+            status.target_state = protocol::TargetState::kKept;
+            break;
+        case static_cast<int>(State::kNotKept):
+            status.target_state = protocol::TargetState::kNotKept;
+            break;
+    }
+}
+
 std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name,
                                             const protocol::Hello& hello) {
     auto tenant = std::make_shared<dispatch::Tenant>();
@@ -48,6 +71,10 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
     if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
+    tenant->target = {std::chrono::microseconds(std::min(hello.p99_us, kMostP99)),
+                      hello.slowdown_thousandths / 1000.0};
+    // Its launches go first where the hardware decides, too.
+    if (tenant->target.any()) tenant->priority = std::max(tenant->priority, 1);
     tenant->stress = hello.stress;
     if (const Measuring* measuring = server.measuring()) {
         tenant->sweeps = measuring->what() == Measuring::What::kSweep;
@@ -95,6 +122,7 @@ protocol::TenantStatus Session::status() const {
     status.pid = pid_;
     status.priority = dispatched_->priority;
     status.weight = dispatched_->weight;
+    note_target(status, *dispatched_);
     status.device_bytes = device_bytes();
     status.host_bytes = host_bytes();
     status.memory_limit = memory_limit_;

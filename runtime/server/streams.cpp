@@ -202,6 +202,7 @@ CUresult Streams::wait_function(Stream& stream) {
 CUresult Streams::enqueue_wait(Stream& stream, const std::function<CUresult()>& enqueue,
                                dispatch::WaitWords nodes) {
     dispatch::ManagedStream* managed = nullptr;
+    SMT_TRY(stream.come_home());
     // Captured, or without room for the dispatcher's words: what is behind the wait counts as work.
     if (capturing(stream.handle) || manage(stream, &managed) != CUDA_SUCCESS) return enqueue();
     return managed->enqueue_wait(enqueue, std::move(nodes));
@@ -211,6 +212,7 @@ CUresult Streams::enqueue_wait(Stream& stream, const std::function<CUresult()>& 
 CUresult Streams::wait_event(Stream& stream, CUevent event, unsigned flags,
                              const dispatch::WaitWord& recorded) {
     const auto enqueue = [&] { return driver_.cuStreamWaitEvent(stream.handle, event, flags); };
+    SMT_TRY(stream.come_home());
     if (!recorded.waits()) return enqueue();
     SMT_TRY(stream.guard());
     return enqueue_wait(stream, enqueue);
@@ -270,6 +272,8 @@ CUresult Streams::wait_legacy(Stream& stream) {
 }
 
 void Streams::note_use(Stream& stream) {
+    if (dispatch::ManagedStream* const managed = stream.managed.load(std::memory_order_acquire))
+        managed->left_home();
     stream.uses.fetch_add(1);  // a full barrier: the work is enqueued before `unjoined` is read
     if (&stream == legacy_.get()) {
         legacy_generation_.fetch_add(1);

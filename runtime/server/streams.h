@@ -67,6 +67,11 @@ struct Stream : std::enable_shared_from_this<Stream> {
         dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
         return stream ? stream->guard() : CUDA_SUCCESS;
     }
+    // The same where the work need not stay behind launches that are stopped.
+    CUresult come_home() {
+        dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
+        return stream ? stream->come_home() : CUDA_SUCCESS;
+    }
     // Waits while the last of the stream's waits is not over (dispatch/wait_list.h).
     dispatch::WaitWord pending_wait() const {
         dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);

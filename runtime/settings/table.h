@@ -19,7 +19,19 @@ enum class Id {
 
 enum Reader : unsigned { kClient = 1, kServer = 2, kWorker = 4, kCommand = 8, kSimulator = 16 };
 enum class Audience { kPublic, kProgram, kDeveloper };
-enum class Type { kCount, kBytes, kFlag, kChoice, kName, kPath, kFolder, kPriority, kWeight };
+enum class Type {
+    kCount,
+    kBytes,
+    kFlag,
+    kChoice,
+    kName,
+    kPath,
+    kFolder,
+    kPriority,
+    kWeight,
+    kTime,
+    kSlowdown
+};
 
 struct Takes {
     Type type;
@@ -63,6 +75,8 @@ constexpr Takes path() { return {Type::kPath}; }
 constexpr Takes folder() { return {Type::kFolder}; }  // an absolute path
 constexpr Takes priority() { return {Type::kPriority}; }
 constexpr Takes weight() { return {Type::kWeight}; }
+constexpr Takes time() { return {Type::kTime}; }
+constexpr Takes slowdown() { return {Type::kSlowdown}; }
 constexpr Initial fixed(const char* text) { return {text, true}; }
 constexpr Initial found(const char* text) { return {text, false}; }
 
@@ -130,9 +144,8 @@ constexpr bool read_priority(std::string_view text, int32_t* value) {
     return *value = negative ? -static_cast<int32_t>(number) : static_cast<int32_t>(number), true;
 }
 
-// From 0.001 to 1000 with three decimals at most, in thousandths. Not strtod: the program may have set a
-// locale.
-constexpr bool read_weight(std::string_view text, uint32_t* thousandths) {
+// A number with three decimals at most, in thousandths. Not strtod: the program may have set a locale.
+constexpr bool read_thousandths(std::string_view text, uint64_t least, uint64_t most, uint64_t* thousandths) {
     uint64_t value = 0;
     int decimals = -1;  // none before the point
     size_t digits = 0;
@@ -141,15 +154,46 @@ constexpr bool read_weight(std::string_view text, uint32_t* thousandths) {
             decimals = 0;
             continue;
         }
-        if (each < '0' || each > '9' || value > 1'000'000 || decimals == 3) return false;
+        if (each < '0' || each > '9' || value > most || decimals == 3) return false;
         value = value * 10 + static_cast<uint64_t>(each - '0');
         ++digits;
         if (decimals >= 0) ++decimals;
     }
     for (int place = decimals < 0 ? 0 : decimals; place < 3; ++place) value *= 10;
-    if (digits == 0 || value < 1 || value > 1'000'000) return false;
+    if (digits == 0 || value < least || value > most) return false;
+    *thousandths = value;
+    return true;
+}
+
+// From 0.001 to 1000.
+constexpr bool read_weight(std::string_view text, uint32_t* thousandths) {
+    uint64_t value = 0;
+    if (!read_thousandths(text, 1, 1'000'000, &value)) return false;
     *thousandths = static_cast<uint32_t>(value);
     return true;
+}
+
+// Times the time by itself: from 1.001 to 100.
+constexpr bool read_slowdown(std::string_view text, uint32_t* thousandths) {
+    uint64_t value = 0;
+    if (!read_thousandths(text, 1001, 100'000, &value)) return false;
+    *thousandths = static_cast<uint32_t>(value);
+    return true;
+}
+
+// "8ms", "500us", "1.5s"; a number alone is of ms. From 1 us to an hour.
+constexpr bool read_time(std::string_view text, uint64_t* us) {
+    constexpr uint64_t kMost = 3'600'000'000;
+    uint64_t unit = 1000, thousandths = 0;
+    if (text.ends_with("us"))
+        unit = 1, text.remove_suffix(2);
+    else if (text.ends_with("ms"))
+        text.remove_suffix(2);
+    else if (text.ends_with("s"))
+        unit = 1'000'000, text.remove_suffix(1);
+    if (!read_thousandths(text, 0, kMost * 1000 / unit, &thousandths)) return false;
+    *us = thousandths * unit / 1000;
+    return *us >= 1;
 }
 
 constexpr bool is_word_of(const char* words, std::string_view text) {
@@ -168,7 +212,7 @@ constexpr bool accepts(const Setting& setting, std::string_view text) {
     const Takes& takes = setting.takes;
     uint64_t number = 0;
     int32_t priority = 0;
-    uint32_t weight = 0;
+    uint32_t weight = 0, slowdown = 0;
     switch (takes.type) {
         case Type::kFlag:
         case Type::kCount:
@@ -184,6 +228,10 @@ constexpr bool accepts(const Setting& setting, std::string_view text) {
             return read_priority(text, &priority);
         case Type::kWeight:
             return read_weight(text, &weight);
+        case Type::kTime:
+            return read_time(text, &number);
+        case Type::kSlowdown:
+            return read_slowdown(text, &slowdown);
         case Type::kPath:
             break;
     }
@@ -231,6 +279,12 @@ inline void describe(const Setting& setting, char* to, size_t bytes) {
             return;
         case Type::kWeight:
             snprintf(to, bytes, "a number from 0.001 to 1000 with three decimals at most");
+            return;
+        case Type::kTime:
+            snprintf(to, bytes, "a time such as 8ms, 500us or 1.5s");
+            return;
+        case Type::kSlowdown:
+            snprintf(to, bytes, "a number from 1.001 to 100 with three decimals at most");
             return;
         case Type::kChoice:
             break;

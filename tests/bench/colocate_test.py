@@ -128,13 +128,23 @@ class Modes(unittest.TestCase):
         with self.assertRaises(LookupError):
             mode.variables("service")
 
+    def test_slo_has_a_target(self):
+        self.assertEqual(Mode("smt:slo").variables("service"),
+                         {"SMT_PRIORITY": "high", "SMT_SLOWDOWN": "1.1"})
+        mode = Mode("smt:slo@1.25,SMT_SMS=4")
+        self.assertEqual((mode.policy, mode.name), ("slo", "smt:slo@1.25,SMT_SMS=4"))
+        self.assertEqual(mode.variables("service")["SMT_SLOWDOWN"], "1.25")
+        self.assertEqual(mode.variables("training"), {"SMT_SMS": "4"})
+        self.assertNotIn("SMT_SLOWDOWN", Mode("smt:slo,service.SMT_P99=8ms").variables("service"))
+
     def test_mps(self):
         self.assertEqual(Mode("mps").variables("training"), {})
         self.assertEqual(Mode("mps-half").variables("training"), {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"})
         self.assertEqual(Mode("mps-priority").variables("service"), {})
 
     def test_mistakes(self):
-        for text in ("", "mps-third", "smt:fair,SMT_WEIGHT", "smt:fair,third.SMT_WEIGHT=2"):
+        for text in ("", "smt:fair@2", "smt:slo@2,service.SMT_P99=8ms", "mps-third",
+                     "smt:fair,SMT_WEIGHT", "smt:fair,third.SMT_WEIGHT=2"):
             with self.subTest(text), self.assertRaises(ValueError):
                 Mode(text)
 

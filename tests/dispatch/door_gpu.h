@@ -1,7 +1,9 @@
 // A GPU for streams whose kernels have doors. It does what is on the program's stream when the test says so,
-// unit by unit; what is on the server's own streams it does at once. Memory is the host's.
+// unit by unit, and what is on the stream where its launches are confined; what is on the server's own
+// streams it does at once. Nothing but events orders the two. Memory is the host's.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -24,11 +26,16 @@ public:
     static constexpr int kSms = 4, kFits = 2;
     static constexpr uint32_t kOwnBytes = 16;  // of parameters; the first word is the launch's name
     static inline const CUstream kProgram = reinterpret_cast<CUstream>(0x77);
+    static inline const CUstream kAway = reinterpret_cast<CUstream>(0x78);
+    static inline const CUfunction kFailsAway = reinterpret_cast<CUfunction>(0x98);
     static inline const CUfunction kFails = reinterpret_cast<CUfunction>(0x99);  // no launch of it succeeds
 
     using Unit = std::pair<uint32_t, uint32_t>;  // launch and index
     std::vector<Unit> ran;                       // in order
     std::atomic<size_t> launches{0};             // that the driver has accepted
+    std::atomic<size_t> launches_away{0};        // of those
+    std::atomic<size_t> ways{0};                 // waits for events
+    bool away_first = true;                      // of two operations that might both be next
 
     DoorGpu() { device = this; }
     ~DoorGpu() {
@@ -37,23 +44,34 @@ public:
     DoorGpu(const DoorGpu&) = delete;
 
     // Something else of the program's, behind what is on its stream.
-    void enqueue_other(uint32_t name) {
-        enqueue(kProgram, [this, name] { ran.emplace_back(name, kOther); });
+    void enqueue_other(uint32_t name, CUstream stream = kProgram) {
+        enqueue(stream, [this, name] { ran.emplace_back(name, kOther); });
     }
     static constexpr uint32_t kOther = ~0u;  // in place of an index
     // Something that takes the time of a unit.
     void enqueue_unit() {
         const std::lock_guard lock(mutex_);
-        queue_.push_back([](uint64_t& units) { return units != 0 && units--; });
+        queues_[0].push_back([](uint64_t& units) { return units != 0 && units--; });
     }
 
-    // Does what is on the program's stream, but at most so many units.
+    // Does what is on the program's stream and on the other one, but at most so many units.
     void run(uint64_t units = ~0ull) {
         const std::lock_guard lock(mutex_);
-        while (!queue_.empty() && queue_.front()(units)) queue_.pop_front();
+        for (bool moved = true; moved;) {
+            moved = advance(away_first ? 1 : 0, units);
+            moved |= advance(away_first ? 0 : 1, units);
+        }
+    }
+    // Does what is on the program's stream, and no more than that needs.
+    void finish_program() {
+        const std::lock_guard lock(mutex_);
+        uint64_t units = ~0ull;
+        while (advance(0, units), !queues_[0].empty() && !queues_[1].empty() && queues_[1].front()(units))
+            queues_[1].pop_front();
     }
 
     static DriverApi driver();
+    static void add_green_contexts(DriverApi& driver);
 
     // What is on a stream. `units`: those that may still run; true: it is over.
     using Operation = std::function<bool(uint64_t& units)>;
@@ -61,7 +79,7 @@ public:
     void push(Operation operation, size_t counts = 1) {  // as so many launches
         const std::lock_guard lock(mutex_);
         launches += counts;
-        queue_.push_back(std::move(operation));
+        queues_[0].push_back(std::move(operation));
     }
 
 private:
@@ -69,10 +87,17 @@ private:
 
     template <typename Do>
     CUresult enqueue(CUstream stream, Do operation) {
-        if (stream != kProgram) return operation(), CUDA_SUCCESS;
+        if (stream != kProgram && stream != kAway) return operation(), CUDA_SUCCESS;
         const std::lock_guard lock(mutex_);
-        queue_.push_back([operation](uint64_t&) { return operation(), true; });
+        queue_of(stream).push_back([operation](uint64_t&) { return operation(), true; });
         return CUDA_SUCCESS;
+    }
+    std::deque<Operation>& queue_of(CUstream stream) { return queues_[stream == kAway ? 1 : 0]; }
+    bool advance(size_t which, uint64_t& units) {
+        std::deque<Operation>& queue = queues_[which];
+        bool moved = false;
+        for (; !queue.empty() && queue.front()(units); moved = true) queue.pop_front();
+        return moved;
     }
     template <typename T>
     static void store(CUdeviceptr at, T value) {
@@ -96,8 +121,9 @@ public:
 private:
     CUresult launch(CUfunction function, CUstream stream, uint32_t blocks, void** extra) {
         if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        if (stream == kAway && function == kFailsAway) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
         const std::lock_guard lock(mutex_);
-        CHECK(stream == kProgram);
+        CHECK((stream == kProgram || stream == kAway));
         uint32_t name = 0;
         DoorLaunch door;
         CHECK(*static_cast<size_t*>(extra[3]) == kOwnBytes + sizeof door);
@@ -105,7 +131,8 @@ private:
         std::memcpy(&door, static_cast<char*>(extra[1]) + kOwnBytes, sizeof door);
         if (door.run == 0) door.to = blocks;  // not to be stopped
         ++launches;
-        queue_.push_back([this, name, door, unit = door.from](uint64_t& units) mutable {
+        if (stream == kAway) ++launches_away;
+        queue_of(stream).push_back([this, name, door, unit = door.from](uint64_t& units) mutable {
             for (; unit < door.to; ++unit) {
                 if (units == 0) return false;
                 if (door.run == 0 || admits(door, unit)) ran.emplace_back(name, unit), --units;
@@ -115,11 +142,44 @@ private:
         return CUDA_SUCCESS;
     }
 
-    std::mutex mutex_;  // guards the rest: the dispatcher's thread launches, too
-    std::deque<Operation> queue_;
+    std::mutex mutex_;                             // guards the rest: the dispatcher's thread launches, too
+    std::array<std::deque<Operation>, 2> queues_;  // the program's stream, and the other one
     std::vector<void*> memory_;
-    std::vector<std::unique_ptr<std::atomic<uint64_t>>> events_;  // records that are not over
+    struct Event {
+        std::atomic<uint64_t> recorded{0}, over{0};
+    };
+    std::vector<std::unique_ptr<Event>> events_;
 };
+
+// A set for each number of SMs; all of them have one stream.
+inline void DoorGpu::add_green_contexts(DriverApi& driver) {
+    driver.cuDeviceGetDevResource = [](CUdevice, CUdevResource* all, CUdevResourceType) {
+        all->sm.smCount = kSms;
+        all->sm.minSmPartitionSize = 1;
+        return CUDA_SUCCESS;
+    };
+    driver.cuDevSmResourceSplitByCount = [](CUdevResource* parts, unsigned* count, const CUdevResource*,
+                                            CUdevResource*, unsigned, unsigned) {
+        *count = kSms;
+        for (int i = 0; parts && i < kSms; ++i) parts[i].sm.smCount = 1;
+        return CUDA_SUCCESS;
+    };
+    driver.cuDevResourceGenerateDesc = [](CUdevResourceDesc*, CUdevResource*, unsigned) {
+        return CUDA_SUCCESS;
+    };
+    driver.cuGreenCtxCreate = [](CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned) { return CUDA_SUCCESS; };
+    driver.cuModuleLoadDataEx = [](CUmodule*, const void*, unsigned, CUjit_option*, void**) {
+        return CUDA_ERROR_NOT_SUPPORTED;  // no probe
+    };
+    driver.cuGreenCtxStreamCreate = [](CUstream* stream, CUgreenCtx, unsigned, int) {
+        *stream = kAway;
+        return CUDA_SUCCESS;
+    };
+    driver.cuStreamGetPriority = [](CUstream, int* priority) {
+        *priority = 0;
+        return CUDA_SUCCESS;
+    };
+}
 
 inline DriverApi DoorGpu::driver() {
     DriverApi driver{};
@@ -133,22 +193,32 @@ inline DriverApi DoorGpu::driver() {
     };
     driver.cuEventCreate = [](CUevent* event, unsigned) {
         const std::lock_guard lock(device->mutex_);
-        device->events_.push_back(std::make_unique<std::atomic<uint64_t>>(0));
+        device->events_.push_back(std::make_unique<Event>());
         *event = reinterpret_cast<CUevent>(device->events_.back().get());
         return CUDA_SUCCESS;
     };
     driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
     driver.cuEventRecord = [](CUevent event, CUstream stream) {
-        auto* const pending = reinterpret_cast<std::atomic<uint64_t>*>(event);
-        ++*pending;
-        return device->enqueue(stream, [pending] { --*pending; });
+        auto* const recorded = reinterpret_cast<Event*>(event);
+        ++recorded->recorded;
+        return device->enqueue(stream, [recorded] { ++recorded->over; });
     };
     driver.cuEventQuery = [](CUevent event) {
-        return *reinterpret_cast<std::atomic<uint64_t>*>(event) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+        const auto* const recorded = reinterpret_cast<Event*>(event);
+        return recorded->over < recorded->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
+    driver.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+        const auto* const awaited = reinterpret_cast<Event*>(event);
+        const std::lock_guard lock(device->mutex_);
+        ++device->ways;
+        device->queue_of(stream).push_back(
+            [awaited, until = awaited->recorded.load()](uint64_t&) { return awaited->over.load() >= until; });
+        return CUDA_SUCCESS;
+    };
+    add_green_contexts(driver);
     driver.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
     driver.cuStreamSynchronize = [](CUstream stream) {
-        if (stream == kProgram) device->run();
+        if (stream == kProgram) device->finish_program();
         return CUDA_SUCCESS;
     };
     driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };

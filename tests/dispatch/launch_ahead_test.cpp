@@ -78,6 +78,28 @@ TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU
     }
 }
 
+TEST_CASE("a policy's limit is below the server's, and ends", "[dispatch]") {
+    Stream stream;
+    const auto settle = [&](schedule::Duration each) {
+        for (int i = 0; i < 400; ++i) stream.look(each), stream.top_up();
+        return stream.in_flight.size() * each;
+    };
+    CHECK(settle(100us) >= 9ms);
+    CHECK_FALSE(stream.ahead.limited());
+    stream.ahead.limit(1ms);
+    CHECK(stream.ahead.limited());
+    CHECK(settle(100us) <= 1100us);
+    CHECK(settle(100us) >= 900us);
+    stream.ahead.limit(1s);  // above the server's
+    CHECK_FALSE(stream.ahead.limited());
+    stream.ahead.limit(1ms);
+    stream.ahead.limit({});
+    CHECK(settle(100us) >= 9ms);
+    LaunchAhead none{{}};
+    none.limit(1ms);
+    CHECK_FALSE(none.limited());  // nothing is known of costs there
+}
+
 TEST_CASE("what launches cost is learnt by shape, and goes with the blocks that are left", "[dispatch]") {
     Stream stream;
     for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(1ms);

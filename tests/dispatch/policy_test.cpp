@@ -212,10 +212,10 @@ TEST_CASE("priority: what arrives after the urgent has left a moment ago is conf
 }
 
 TEST_CASE("what a policy confines to is known in advance", "[schedule]") {
-    CHECK(make_policy("priority")->part({132}) == 99);
-    CHECK(make_policy("priority")->part({2}) == 0);
-    CHECK(make_policy("priority-whole")->part({132}) == 0);
-    CHECK(make_policy("fifo")->part({132}) == 0);
+    CHECK(make_policy("priority")->parts({132}) == std::vector{99});
+    CHECK(make_policy("priority")->parts({2}).empty());
+    CHECK(make_policy("priority-whole")->parts({132}).empty());
+    CHECK(make_policy("fifo")->parts({132}).empty());
 }
 
 TEST_CASE("priority: a tenant that is there since a moment may be about to work", "[schedule]") {

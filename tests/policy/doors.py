@@ -153,6 +153,36 @@ def gpu_time(smt, programs):
         assert not any("gpu_ns" in row for row in rows_with_times(place).values())
 
 
+def beside_requests(smt, programs):
+    """Under slo, launches go over to fewer multiprocessors beside a service, and back, in the program's
+    order."""
+    with Doors(smt, programs, "slo") as place:
+        plain = place.run("plain", "mixed", *MIXED)
+        service = place.start("service", "work", "100000", "2", "2", options=("--p99", "10s"))
+        place.wait_for_launch("service")
+        seen = set()
+        for turn in range(40):
+            said(place.run("work", "work", *WORK), "")
+            said(place.run("mixed", "mixed", *MIXED), plain)
+            for text in place.decisions("work") + place.decisions("mixed"):
+                if found := re.search(r"keeps to (\d) multiprocessors of 8 beside a service", text):
+                    seen.add(int(found[1]))
+            status = subprocess.run([smt, "status"], env=place.environment, capture_output=True, text=True,
+                                    timeout=PATIENCE, check=True).stdout
+            if seen >= {4, 6} and "others have 8 multiprocessors" in status:
+                break
+        print(f"{turn + 1} turns, {seen}")
+        assert seen >= {4, 6}, seen
+        assert re.search(r"target 1e\+04 ms at the 99th percentile: [\d.]+ ms seen, \d+ % headroom; "
+                         r"others have 8 multiprocessors beside its requests", status), status
+        service.kill()
+        service.communicate(timeout=PATIENCE)
+        # Its kernels fill what they may have. The server has another one, which looks where a set is.
+        sets = {tuple(entry.get("sms", ())) for entry in place.entries("work", "launch")
+                if entry["kernel"] in ("add", "spin")}
+        assert {(0, 1, 2, 3), (0, 1, 2, 3, 4, 5)} & sets and tuple(range(8)) in sets, sets
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

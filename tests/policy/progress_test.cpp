@@ -189,11 +189,11 @@ TEST_CASE("no kernels, no decision", "[policy]") {
 
 TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
     for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole",
-                                    "fair", "share", "compact", "slice", "slice-paper"})
+                                    "fair", "share", "slo", "compact", "slice", "slice-paper"})
         CHECK(policy_problem(carried_out).empty());
     const std::string choices =
-        "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, share, compact, slice, slice-paper "
-        "can be chosen";
+        "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, share, slo, compact, slice, "
+        "slice-paper can be chosen";
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; " + choices);
 }
 

@@ -27,7 +27,7 @@ VirtualGpu::VirtualGpu(const Device& device) : device_(device), limits_(limits_o
 
 void VirtualGpu::add(Program program) {
     Progress progress;
-    progress.arrives = program.arrives_ns;
+    progress.arrives = program.requests_ns.empty() ? program.arrives_ns : program.requests_ns.front();
     progress_.push_back(progress);
     counts_.emplace_back(static_cast<size_t>(device_.multiprocessors));
     programs.push_back(std::move(program));
@@ -45,8 +45,9 @@ void VirtualGpu::run(Policy& policy, double until_ns) {
 }
 
 bool VirtualGpu::done() const {
-    return std::all_of(programs.begin(), programs.end(),
-                       [](const Program& program) { return program.ends_ns.size() == program.launches; });
+    return std::all_of(programs.begin(), programs.end(), [](const Program& program) {
+        return program.ends_ns.size() == program.launches * std::max<size_t>(1, program.requests_ns.size());
+    });
 }
 
 // ---- programs and the policy
@@ -56,6 +57,7 @@ void VirtualGpu::arrive() {
         Progress& progress = progress_[i];
         if (progress.here || progress.arrives > now_) continue;
         progress.here = true;
+        if (!programs[i].requests_ns.empty()) programs[i].begun_ns.push_back(now_);
         progress.in_queue = ++queue_;
         progress.begins = now_ + kStart;
         set(i, State::kRunning);
@@ -67,17 +69,31 @@ void VirtualGpu::ask(Policy& policy) {
     again_ = kNever;
     Snapshot snapshot{device_, {}};
     for (size_t i = 0; i < programs.size(); ++i) {
-        if (!progress_[i].here) continue;
         const Program& program = programs[i];
+        if (program.target.any())
+            snapshot.services.push_back({program.kernel.session, program.kernel.tenant, program.target,
+                                         program.ends_ns.size() + (progress_[i].here ? 1 : 0)});
+        if (!progress_[i].here) continue;
         Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
         kernel.received = nanoseconds(static_cast<double>(program.blocks) /
                                       static_cast<double>(kernel.blocks) * program.alone_ns);
+        kernel.multiprocessors = progress_[i].multiprocessors;
     }
     const Decision decision = policy.decide(snapshot, time());
+    for (const Confinement& each : decision.confinements) {
+        for (size_t i = 0; i < programs.size(); ++i)
+            if (programs[i].kernel.id == each.kernel) carry_out(each, i);
+    }
     for (const Assignment& each : decision.assignments) carry_out(each);
     // Time is whole nanoseconds to a policy.
     if (decision.again)
         again_ = now_ + std::max(1.0, std::chrono::duration<double, std::nano>(*decision.again).count());
+}
+
+// CTAs elsewhere leave after their blocks. On a GPU that is so from the next launch on.
+void VirtualGpu::carry_out(const Confinement& confinement, size_t program) {
+    programs[program].kernel.ahead = confinement.ahead;
+    progress_[program].multiprocessors = confinement.multiprocessors;
 }
 
 void VirtualGpu::carry_out(const Assignment& assignment) {
@@ -109,6 +125,8 @@ void VirtualGpu::set(size_t program, State state) {
 
 int VirtualGpu::quota(size_t program, size_t sm) const {
     const Quota& quota = progress_[program].quota;
+    const int most = progress_[program].multiprocessors;
+    if (most && sm >= static_cast<size_t>(most)) return 0;
     return quota.empty() ? UINT8_MAX : quota.size() == 1 ? quota[0] : quota[sm];
 }
 
@@ -256,16 +274,33 @@ void VirtualGpu::end_launch(size_t index) {
     Program& program = programs[index];
     Progress& progress = progress_[index];
     program.ends_ns.push_back(now_);
+    const bool served = !program.requests_ns.empty() && program.ends_ns.size() % program.launches == 0;
     program.kernel.blocks_done = progress.taken = 0;
     program.kernel.last_taken = false;
     ++program.kernel.launch;
     progress.in_queue = ++queue_;  // the next one, which has been waiting behind this one
     ask_ = true;
+    if (served) return end_request(index);
+    if (!program.requests_ns.empty()) {
+        progress.begins = now_ + program.gap_ns;
+        return;
+    }
     if (program.ends_ns.size() < program.launches && program.gap_ns == 0) return;
     progress.here = false;
     progress.arrives = program.ends_ns.size() < program.launches ? now_ + program.gap_ns : kNever;
     progress.quota = {};
     progress.slice_left = 0;
+}
+
+// The next one begins at once if it has come.
+void VirtualGpu::end_request(size_t index) {
+    Program& program = programs[index];
+    Progress& progress = progress_[index];
+    program.served_ns.push_back(now_);
+    const size_t next = program.served_ns.size();
+    progress.here = false;
+    progress.arrives =
+        next < program.requests_ns.size() ? std::max(program.requests_ns[next], now_ + kStart) : kNever;
 }
 
 }  // namespace smt::tests

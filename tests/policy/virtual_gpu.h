@@ -37,11 +37,15 @@ struct Program {
     uint64_t launches = 1;  // one after the other; kEndless
     double gap_ns = 0;      // between the end of one and the next
     double alone_ns = 0;    // that a launch takes alone, as policies see what was received; 0: not told
+    std::vector<double> requests_ns = {};  // of a service: when they come; each is `launches` in a row
+    Target target = {};                    // of a service
 
     // What came of it.
     std::vector<double> ends_ns = {};
-    uint64_t blocks = 0;         // done, of all launches
-    uint64_t blocks_before = 0;  // for callers
+    uint64_t blocks = 0;                 // done, of all launches
+    uint64_t blocks_before = 0;          // for callers
+    std::vector<double> served_ns = {};  // when each request was over
+    std::vector<double> begun_ns = {};   // and when it began: what came before it was over
 };
 inline constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
 
@@ -72,7 +76,8 @@ private:
         uint64_t taken = 0;  // blocks of this launch that a CTA has or had
         double begins = 0;   // no further CTA of it before
         uint64_t in_queue = 0;
-        double arrives = 0;  // where it has none: the next one
+        int multiprocessors = 0;  // that it is confined to, from the first one on; 0: all
+        double arrives = 0;       // where it has none: the next one
     };
     struct Group {  // CTAs of a program on a multiprocessor, which are equally fast
         const Work* work;
@@ -84,6 +89,7 @@ private:
     bool done() const;
     void arrive();
     void ask(Policy& policy);
+    void carry_out(const Confinement& confinement, size_t program);
     void carry_out(const Assignment& assignment);
     void place();
     bool fill(size_t program, std::vector<Resources>& free);
@@ -94,6 +100,7 @@ private:
     void end_blocks();
     void settle(size_t program);
     void end_launch(size_t program);
+    void end_request(size_t program);
     void set(size_t program, State state);
     int quota(size_t program, size_t sm) const;
     bool may_take(size_t program) const;

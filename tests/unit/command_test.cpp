@@ -48,6 +48,14 @@ TEST_CASE("priorities", "[command]") {
     for (const char* bad : {"", "higher", "1x", "99999999999"}) CHECK_THROWS_AS(parse_priority(bad), Misuse);
 }
 
+TEST_CASE("targets", "[command]") {
+    for (const char* fine : {"8ms", "8", "500us", "1.5s"}) CHECK(parse_time(fine) == fine);
+    for (const char* bad : {"", "0", "8x", "ms", "-1ms", "2h"}) CHECK_THROWS_AS(parse_time(bad), Misuse);
+    for (const char* fine : {"1.1", "2", "100"}) CHECK(parse_slowdown(fine) == fine);
+    for (const char* bad : {"", "1", "0.5", "1.1x", "nan", "1000"})
+        CHECK_THROWS_AS(parse_slowdown(bad), Misuse);
+}
+
 TEST_CASE("weights", "[command]") {
     for (const char* fine : {"1", "2.5", "0.001", "1000"}) CHECK(parse_weight(fine) == fine);
     for (const char* bad : {"", "0", "-1", "0.0001", "1001", "2x", "nan", "heavy"})

@@ -52,11 +52,14 @@ TEST_CASE("numbers and sizes", "[settings]") {
 
 TEST_CASE("each type takes its values and no others", "[settings]") {
     const std::pair<Id, const char*> good[] = {
-        {Id::kMemoryLimit, "4G"},    {Id::kPriority, "-2"},   {Id::kPriority, "high"},
-        {Id::kWeight, "2.5"},        {Id::kWeight, ".5"},     {Id::kWeight, "1000"},
-        {Id::kWeight, "0.001"},      {Id::kProfile, "pairs"}, {Id::kMapping, "0"},
-        {Id::kTenant, "a b"},        {Id::kSimMemory, "2M"},  {Id::kIdleSeconds, "0"},
-        {Id::kRuntimeDir, "/tmp/x"}, {Id::kDevice, "sim"},    {Id::kPriority, "-2147483647"}};
+        {Id::kMemoryLimit, "4G"}, {Id::kPriority, "-2"},         {Id::kPriority, "high"},
+        {Id::kWeight, "2.5"},     {Id::kWeight, ".5"},           {Id::kWeight, "1000"},
+        {Id::kWeight, "0.001"},   {Id::kProfile, "pairs"},       {Id::kMapping, "0"},
+        {Id::kP99, "8ms"},        {Id::kP99, "12.000"},          {Id::kP99, "1us"},
+        {Id::kP99, "1.5s"},       {Id::kP99, "3600s"},           {Id::kSlowdown, "1.1"},
+        {Id::kSlowdown, "1.001"}, {Id::kSlowdown, "100"},        {Id::kTenant, "a b"},
+        {Id::kSimMemory, "2M"},   {Id::kIdleSeconds, "0"},       {Id::kRuntimeDir, "/tmp/x"},
+        {Id::kDevice, "sim"},     {Id::kPriority, "-2147483647"}};
     for (const auto& [id, value] : good) {
         INFO(variable_of(id) << " " << value);
         CHECK(takes(id, value));
@@ -67,6 +70,18 @@ TEST_CASE("each type takes its values and no others", "[settings]") {
         {Id::kPriority, "1K"},
         {Id::kPriority, "99999999999"},
         {Id::kWeight, "-3"},
+        {Id::kP99, "0"},
+        {Id::kP99, "0.5us"},
+        {Id::kP99, "3601s"},
+        {Id::kP99, "8 ms"},
+        {Id::kP99, "8m"},
+        {Id::kP99, "ms"},
+        {Id::kP99, "-8ms"},
+        {Id::kP99, "99999999999999999999s"},
+        {Id::kSlowdown, "1"},
+        {Id::kSlowdown, "0.9"},
+        {Id::kSlowdown, "101"},
+        {Id::kSlowdown, "10%"},
         {Id::kWeight, "0"},
         {Id::kWeight, "1000.001"},
         {Id::kWeight, "0.0001"},

@@ -109,5 +109,49 @@ TEST_CASE("a status as text", "[usage]") {
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
 }
 
+TEST_CASE("a status of targets", "[usage]") {
+    ServerStatus status;
+    status.key = "k";
+    std::strcpy(status.server.policy, "slo");
+    status.tenants.resize(1);
+    protocol::TenantStatus& tenant = status.tenants[0];
+    std::strcpy(tenant.tenant, "serve");
+    const auto line = [&] {
+        const std::string text = status_text(status, {});
+        const size_t found = text.find("  serve: ");
+        return found == std::string::npos ? "" : text.substr(found + 9);
+    };
+    CHECK(line().empty());
+    CHECK(status_json(status, {}).find("\"target\":null") != std::string::npos);
+    tenant.p99_us = 8000;
+    CHECK(line() == "target 8 ms at the 99th percentile: no requests beside other tenants yet\n");
+    tenant.target_state = protocol::TargetState::kLearning;
+    CHECK(line() ==
+          "target 8 ms at the 99th percentile: its requests are not known yet; others are stopped for its "
+          "requests\n");
+    tenant.target_state = protocol::TargetState::kKept;
+    tenant.seen_p99_us = 6530;
+    tenant.headroom_thousandths = 184;
+    tenant.beside = 66;
+    CHECK(line() ==
+          "target 8 ms at the 99th percentile: 6.53 ms seen, 18 % headroom; others have 66 multiprocessors "
+          "beside its requests\n");
+    CHECK(status_json(status, {})
+              .find(R"("target":{"p99_ms":8.0,"slowdown":null,"state":"kept","seen_p99_ms":6.53,)"
+                    R"("headroom":0.184,"others_multiprocessors":66})") != std::string::npos);
+    tenant.p99_us = 0;
+    tenant.slowdown_thousandths = 1100;
+    tenant.target_state = protocol::TargetState::kNotKept;
+    tenant.headroom_thousandths = -230;
+    tenant.beside = 0;
+    CHECK(line() ==
+          "target 1.1 times what it has by itself at the 99th percentile: 6.53 ms seen, -23 % headroom; it "
+          "cannot be kept: others are stopped for its requests\n");
+    std::strcpy(status.server.policy, "fair");
+    tenant.target_state = protocol::TargetState::kNone;
+    CHECK(line() ==
+          "target 1.1 times what it has by itself at the 99th percentile: policy slo alone goes by it\n");
+}
+
 }  // namespace
 }  // namespace smt::tools

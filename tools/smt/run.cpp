@@ -85,6 +85,9 @@ void export_settings(const Options& options, const std::string& interposer, cons
         settings::set(settings::Id::kStress, std::to_string(parse_seed(*seed)));
     if (const std::string* weight = options.value("--weight"))
         settings::set(settings::Id::kWeight, parse_weight(*weight));
+    if (const std::string* p99 = options.value("--p99")) settings::set(settings::Id::kP99, parse_time(*p99));
+    if (const std::string* slowdown = options.value("--slowdown"))
+        settings::set(settings::Id::kSlowdown, parse_slowdown(*slowdown));
     if (const std::string* priority = options.value("--priority"))
         settings::set(settings::Id::kPriority, std::to_string(parse_priority(*priority)));
 }
@@ -116,9 +119,10 @@ void warn_of_other_settings() {
 }
 
 int run_program(const Arguments& arguments) {
-    Options options = parse_options(
-        arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
-        Operands::kCommandLine);
+    Options options = parse_options(arguments, {},
+                                    {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
+                                     "--sms", "--memory", "--stress"},
+                                    Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
     std::string interposer = find_interposer();
@@ -153,6 +157,10 @@ const Command run_command = {
     "urgent ones have work\n"
     "  --weight W        its share beside others, where the policy goes by shares: 2 is twice the share of "
     "1\n"
+    "  --p99 TIME        it is a service, of which 99 of 100 requests are to take no longer than TIME, such "
+    "as 8ms: policy slo gives\n"
+    "                    others what leaves that true\n"
+    "  --slowdown X      likewise: no longer than X times what they take by themselves, such as 1.1\n"
     "  --sms N           on N of the GPU's multiprocessors\n"
     "  --memory LIMIT    most device memory that it gets, such as 800M or 4G\n"
     "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",

@@ -56,4 +56,22 @@ std::string parse_weight(const std::string& text) {
     return text;
 }
 
+std::string parse_time(const std::string& text) {
+    uint64_t us = 0;
+    if (!settings::read_time(text, &us))
+        throw Misuse("--p99 wants a time from 1us to 3600s, such as 8ms, 500us or 1.5s, not '" + text + "'");
+    return text;
+}
+
+std::string parse_slowdown(const std::string& text) {
+    uint32_t thousandths = 0;
+    if (!settings::read_slowdown(text, &thousandths))
+        throw Misuse(
+            "--slowdown wants a number from 1.001 to 100 with three decimals at most (1.1 is 10 % longer "
+            "than "
+            "by itself), not '" +
+            text + "'");
+    return text;
+}
+
 }  // namespace smt::tools

@@ -37,6 +37,39 @@ std::string percent(const std::optional<double>& part) {
     return part ? fmt::format("{:.1f}", *part * 100) : "-";
 }
 
+std::string part_text(int thousandths) { return fmt::format("{:.0f} %", thousandths / 10.0); }
+
+// "target 8 ms at the 99th percentile: 6.53 ms seen, 18 % headroom; ..."; empty: it has none.
+std::string target_text(const protocol::TenantStatus& tenant, std::string_view policy) {
+    using protocol::TargetState;
+    std::string wants;
+    if (tenant.p99_us) wants = fmt::format("{:.4g} ms", static_cast<double>(tenant.p99_us) / 1000);
+    if (tenant.slowdown_thousandths)
+        wants += fmt::format("{}{:.4g} times what it has by itself", wants.empty() ? "" : " and ",
+                             tenant.slowdown_thousandths / 1000.0);
+    if (wants.empty()) return "";
+    const std::string seen = tenant.seen_p99_us ? fmt::format("{:.4g} ms seen, {} headroom",
+                                                              static_cast<double>(tenant.seen_p99_us) / 1000,
+                                                              part_text(tenant.headroom_thousandths))
+                                                : "no requests seen yet";
+    const std::string others =
+        tenant.beside ? fmt::format("others have {} multiprocessors beside its requests", tenant.beside)
+                      : "others are stopped for its requests";
+    const std::string target = "target " + wants + " at the 99th percentile: ";
+    switch (tenant.target_state) {
+        case TargetState::kNone:
+            return target +
+                   (policy == "slo" ? "no requests beside other tenants yet" : "policy slo alone goes by it");
+        case TargetState::kLearning:
+            return fmt::format("{}its requests are not known yet; {}", target, others);
+        case TargetState::kKept:
+            return fmt::format("{}{}; {}", target, seen, others);
+        case TargetState::kNotKept:
+            break;
+    }
+    return fmt::format("{}{}; it cannot be kept: {}", target, seen, others);
+}
+
 }  // namespace
 
 std::string status_text(const ServerStatus& status, const RecentUse& use) {
@@ -58,6 +91,8 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
             percent(usage.multiprocessors));
     }
     for (const protocol::TenantStatus& tenant : status.tenants) {
+        if (const std::string target = target_text(tenant, server.policy); !target.empty())
+            text += fmt::format("  {}: {}\n", tenant.tenant, target);
         if (tenant.waits_for[0])
             text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0,
                                 tenant.waits_for);

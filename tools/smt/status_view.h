@@ -11,12 +11,15 @@
 namespace smt::tools {
 
 std::string fault_text(const std::string& key);
+// A line.
+std::string status_json(const ServerStatus& status, const RecentUse& use);
 std::string status_text(const ServerStatus& status, const RecentUse& use);
 
 class StatusView {
 public:
     // Of every server that runs now, and the last fault of each GPU. Throws Failure: one does not answer.
     std::string text();
+    std::string json();  // a line for each of these servers
 
 private:
     RecentUse use_of(const ServerStatus& status);

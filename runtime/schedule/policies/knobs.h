@@ -3,6 +3,8 @@
 
 #include "profiler/models/utilization.h"
 #include "runtime/schedule/aging.h"
+#include "runtime/schedule/policies/level_control.h"
+#include "runtime/schedule/requests.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::schedule {
@@ -51,6 +53,32 @@ struct ShareKnobs {
     Duration between_trials = std::chrono::milliseconds(400);
     // Decisions are at least so far apart, if nothing happens.
     Duration tick = std::chrono::microseconds(100);
+};
+
+struct SloKnobs {
+    LevelKnobs level = {};
+    PauseKnobs pause = {};
+    // Work that best-effort tenants may have with the driver at level 4. Less leaves the GPU idle while the
+    // dispatcher is at other things.
+    Duration ahead = std::chrono::microseconds(400);
+    // A level holds for so long behind a request. Services that are at work at all have requests more often.
+    Duration sticky = std::chrono::seconds(1);
+    // A request is one by itself if best-effort tenants were stopped within this time of its begin, or within
+    // an eighth of its time; or after so many requests in which they were not.
+    Duration stops = std::chrono::microseconds(500);
+    int not_stopped = 32;
+    // Requests of a session that do not count: code is loaded, clocks rise.
+    int first = 8;
+    // One request in so many has the best-effort tenants stopped, where that is quick, so that the time by
+    // itself stays known: 2 % of what they get beside requests.
+    int between_samples = 50;
+    // How often a request with best-effort work beside it is looked at: from when it is late on, the work
+    // stops. A request that is late costs little then, and those that wait behind it are not late, too.
+    Duration look = std::chrono::microseconds(500);
+    // A best-effort tenant without work for so long is no part of the company that levels are learnt for.
+    Duration gone = std::chrono::seconds(1);
+    // Requests that a status goes by.
+    size_t shown = 200;
 };
 
 // Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us

@@ -13,6 +13,7 @@ std::unique_ptr<Policy> make_greedy(const GreedyKnobs& knobs = {});
 std::unique_ptr<Policy> make_hpf(const HpfKnobs& knobs = {});
 std::unique_ptr<Policy> make_fair(const FairKnobs& knobs = {});
 std::unique_ptr<Policy> make_share(const ShareKnobs& knobs = {});
+std::unique_ptr<Policy> make_slo(const SloKnobs& knobs = {});
 std::unique_ptr<Policy> make_slice(const SliceKnobs& knobs = {});
 std::unique_ptr<Policy> make_compact(const CompactKnobs& knobs = {});
 

@@ -49,10 +49,9 @@ public:
     bool lets_begin(std::string_view, int priority) const override {
         return priority >= most_urgent_ && priority <= least_running_;
     }
-    int part(const Device& device) const override {
-        return whole_ || device.multiprocessors < kKeptFree
-                   ? 0
-                   : device.multiprocessors - device.multiprocessors / kKeptFree;
+    std::vector<int> parts(const Device& device) const override {
+        const int each = part(device);
+        return each ? std::vector{each} : std::vector<int>{};
     }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
@@ -90,6 +89,12 @@ public:
     }
 
 private:
+    int part(const Device& device) const {  // 0: no kernel is confined
+        return whole_ || device.multiprocessors < kKeptFree
+                   ? 0
+                   : device.multiprocessors - device.multiprocessors / kKeptFree;
+    }
+
     void confine(const Kernel& kernel, const Device& device, TimePoint now, Wanted& wanted) {
         Duration lasts{};
         for (auto each = work_.upper_bound(kernel.priority); each != work_.end(); ++each)

@@ -2,6 +2,8 @@
 
     time-slicing  mps  mps-priority  mps-half       without smt
     smt:POLICY                                      any policy that the server knows; smt is its default
+    smt:slo  smt:slo@1.25                           likewise; services have SMT_SLOWDOWN, 1.1 or that number,
+                                                    if the mode says no other target
     smt:fair,first.SMT_WEIGHT=2                     [ROLE.]VARIABLE=VALUE; without a role all programs have it
     smt:slo,service.SMT_P99=p99*2                   a value of p50 or p99, times a factor: in ms, of the
                                                     service alone, natively and in a closed loop
@@ -23,6 +25,8 @@ PRESETS = {
 }
 SMT = ("service.SMT_PRIORITY=high",)
 DEFAULT_POLICY = "priority"
+SLOWDOWN = "1.1"   # of services under policy slo
+TARGETS = {"SMT_P99", "SMT_SLOWDOWN"}
 SETTING = re.compile(r"(?:(\w+)\.)?([A-Z]\w*)=(.*)")
 MEASURED = re.compile(r"(p50|p99)(?:\*([\d.]+))?")
 
@@ -37,7 +41,12 @@ class Mode:
         head, *settings = text.split(",")
         kind, _, self.policy = head.partition(":")
         if kind == "smt":
-            self.family, self.policy, first = "smt", self.policy or DEFAULT_POLICY, SMT
+            self.policy, _, slowdown = (self.policy or DEFAULT_POLICY).partition("@")
+            self.family, first = "smt", SMT
+            if self.policy == "slo" and not TARGETS & {self.setting(each).variable for each in settings}:
+                first += (f"service.SMT_SLOWDOWN={slowdown or SLOWDOWN}",)
+            elif slowdown:
+                raise ValueError(f"{head}: a number is the slowdown of slo without another target")
         elif head in PRESETS:
             self.family, first = "mps" if head.startswith("mps") else "native", PRESETS[head]
         else:

@@ -255,8 +255,8 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
         return launch_printing(call, kernel, request, stream);
     }
     CUresult status = launch_noted(call, kernel, request, pass.where(stream.handle), pass.places());
-    if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && pass.places()) {
-        pass.stay();
+    if (status != CUDA_SUCCESS && pass.places()) {
+        SMT_TRY(pass.stay(status));
         status = launch_noted(call, kernel, request, stream.handle, nullptr);
     }
     if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && call.session.dispatched().places)

@@ -74,8 +74,10 @@ CUresult handle_mem_info(Call& call) {
 CUresult handle_mem_alloc_async(Call& call) {
     protocol::MemAllocAsync request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    CUstream stream = nullptr;
-    SMT_TRY(call.plain_stream(request.stream, &stream));
+    StreamPointer target;
+    SMT_TRY(call.find_stream(request.stream, &target));
+    SMT_TRY(target->come_home());
+    const CUstream stream = target->handle;
     CUdeviceptr address = 0;
     TenantMemory& memory = call.session.memory();
     CUresult status = call.session.streams().capturing(stream)

@@ -1,0 +1,117 @@
+// Detour: where a stream's launches run. Single launches run on fewer SMs while a policy confines the stream
+// (schedule/decision.h), also kernels with doors and workers. They are enqueued on another stream then, made
+// in a green context: the stream is away.
+//
+// A stream stays away, since each way takes two driver calls and lets the GPU idle between two kernels.
+// Consecutive launches cost nothing more. What needs the program's own stream, home, brings it back first:
+// everything that is enqueued there, asked or waited for. Markers and reports of stops go to where the
+// stream is. An event orders what is behind a way behind all that is in front of it.
+//
+//     home   copy k1 ------.                             .-> record ...
+//     away                  `-> k2 k3 k4 marker k5 ------'
+//
+// A thread that comes home enqueues something there later, without the lock. Meanwhile launches of other
+// threads may leave. So it is remembered until it has enqueued it, and what follows is ordered behind that,
+// too.
+//
+// A launch that the driver refuses away is made at home, and its kernel stays at home from then on: a
+// cluster, or a cooperative grid, may need more SMs than there are.
+//
+// Graphs take no detour: their kernels run where they were instantiated, whatever stream they are launched
+// on.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/dispatch/side_stream.h"
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::dispatch {
+
+class Supplies;
+
+// Guarded by its stream's lock, but for make(), wants() and any_at_home(), which any thread may call.
+class Detour {
+public:
+    // Clusters of so many CTAs fit in the smallest set that a driver makes.
+    static constexpr uint32_t kMostCluster = 8;
+
+    Detour(const DriverApi& driver, CUstream home, SideStream& side, Supplies& supplies)
+        : driver_(driver), side_(side), supplies_(supplies), home_(home), at_(home) {}
+    ~Detour();
+    Detour(const Detour&) = delete;
+    Detour& operator=(const Detour&) = delete;
+
+    void confine(int multiprocessors) { wanted_.store(multiprocessors); }  // 0: launches take no detour
+    // The number of SMs for which there is no set yet; 0: nothing is missing.
+    int wants() const {
+        const int wanted = wanted_.load(std::memory_order_relaxed);
+        return wanted == supplied_.load(std::memory_order_relaxed) ? 0 : wanted;
+    }
+    SmSetPointer make(int multiprocessors) const;  // may wait for the device; null: there is no such set
+    void supply(int multiprocessors, SmSetPointer set) {
+        set_ = std::move(set);
+        supplied_.store(multiprocessors);
+    }
+    // SMs that launches are confined to now; 0: all.
+    unsigned multiprocessors() const { return confines() ? set_->count() : 0; }
+
+    CUstream where() const { return at_; }
+    // A launch by `launch(stream)`. `confinable` false: at home.
+    template <class Launch>
+    CUresult launch(const void* kernel, bool confinable, const Launch& launch) {
+        CUstream where = nullptr;
+        SMT_TRY(depart(confinable && confines() ? set_.get() : nullptr, kernel, &where));
+        CUresult status = launch(where);
+        if (status == CUDA_SUCCESS || where == home_) return status;
+        const CUresult why = status;
+        SMT_TRY(go(home_));
+        status = launch(home_);
+        if (status == CUDA_SUCCESS) refuse(kernel, why);
+        return status;
+    }
+    // For a launch that another caller makes: `*where` is home if there is no set, or `kernel` was refused.
+    CUresult depart(const SmSet* set, const void* kernel, CUstream* where);
+    void refuse(const void* kernel, CUresult why) {
+        if (refused_.insert(kernel).second) refusal_ = why;
+    }
+    // Why the last kernel was refused; nothing: none was since the last call.
+    std::optional<CUresult> refusal() { return std::exchange(refusal_, std::nullopt); }
+
+    CUresult go_home() { return go(home_); }
+    // The same for a thread that enqueues something there then, without the lock.
+    CUresult come_home();
+    CUresult left_home();  // the thread has enqueued it
+    bool any_at_home() const { return at_home_.load(std::memory_order_relaxed) != 0; }
+    // What is on `from` is in front of all that follows.
+    CUresult follow(CUstream from);
+
+private:
+    bool confines() const {
+        const int wanted = wanted_.load(std::memory_order_relaxed);
+        return wanted && wanted == supplied_.load(std::memory_order_relaxed) && set_;
+    }
+    CUresult order(CUstream first, CUstream then);
+    CUresult go(CUstream to);
+    bool forget_thread();
+
+    const DriverApi& driver_;
+    SideStream& side_;
+    Supplies& supplies_;
+    std::atomic<int> wanted_{0}, supplied_{0};
+    SmSetPointer set_;
+    const CUstream home_;
+    CUstream at_;
+    CUevent way_ = nullptr;                 // made on demand
+    std::vector<std::thread::id> threads_;  // at home
+    std::atomic<size_t> at_home_{0};        // their number
+    std::set<const void*> refused_;
+    std::optional<CUresult> refusal_;
+};
+
+}  // namespace smt::runtime::dispatch

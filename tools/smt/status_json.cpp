@@ -1,0 +1,88 @@
+// smt status --json: see status_view.h.
+#include <nlohmann/json.hpp>
+
+#include "tools/smt/places.h"
+#include "tools/smt/status_view.h"
+
+namespace smt::tools {
+
+namespace {
+
+using StatusJson = nlohmann::ordered_json;
+
+StatusJson part_of(const std::optional<double>& part) { return part ? StatusJson(*part) : StatusJson(); }
+
+const char* state_of(protocol::TargetState state) {
+    switch (state) {
+        case protocol::TargetState::kNone:
+            break;
+        case protocol::TargetState::kLearning:
+            return "learning";
+        case protocol::TargetState::kKept:
+            return "kept";
+        case protocol::TargetState::kNotKept:
+            return "not_kept";
+    }
+    return "not_in_force";
+}
+
+// Null: it has none.
+StatusJson target_of(const protocol::TenantStatus& tenant) {
+    if (!tenant.p99_us && !tenant.slowdown_thousandths) return nullptr;
+    StatusJson target;
+    target["p99_ms"] = tenant.p99_us ? StatusJson(static_cast<double>(tenant.p99_us) / 1000) : StatusJson();
+    target["slowdown"] =
+        tenant.slowdown_thousandths ? StatusJson(tenant.slowdown_thousandths / 1000.0) : StatusJson();
+    target["state"] = state_of(tenant.target_state);
+    const bool seen = tenant.target_state != protocol::TargetState::kNone && tenant.seen_p99_us;
+    target["seen_p99_ms"] = seen ? StatusJson(static_cast<double>(tenant.seen_p99_us) / 1000) : StatusJson();
+    target["headroom"] = seen ? StatusJson(tenant.headroom_thousandths / 1000.0) : StatusJson();
+    target["others_multiprocessors"] = tenant.beside;
+    return target;
+}
+
+StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
+    return {{"tenant", tenant.tenant},
+            {"session", tenant.session},
+            {"pid", tenant.pid},
+            {"gone", tenant.gone != 0},
+            {"priority", tenant.priority},
+            {"weight", tenant.weight},
+            {"device_bytes", tenant.device_bytes},
+            {"memory_limit", tenant.memory_limit},
+            {"host_bytes", tenant.host_bytes},
+            {"launches", tenant.launches},
+            {"launches_per_second", usage.launches_per_second},
+            {"busy", part_of(usage.busy)},
+            {"multiprocessors", part_of(usage.multiprocessors)},
+            {"waits_for", tenant.waits_for[0] ? StatusJson(tenant.waits_for) : StatusJson()},
+            {"waited_ms", tenant.waited_ms},
+            {"target", target_of(tenant)}};
+}
+
+}  // namespace
+
+std::string status_json(const ServerStatus& status, const RecentUse& use) {
+    StatusJson server{{"server", status.key},
+                      {"device", status.server.device},
+                      {"policy", status.server.policy},
+                      {"pid", status.server.server_pid},
+                      {"uptime_ms", status.server.uptime_ms},
+                      {"use_seconds", use.seconds},
+                      {"tenants", StatusJson::array()}};
+    for (const protocol::TenantStatus& tenant : status.tenants) {
+        const auto found = use.by_session.find(tenant.session);
+        server["tenants"].push_back(
+            tenant_of(tenant, found == use.by_session.end() ? Usage{} : found->second));
+    }
+    return server.dump(-1, ' ', false, StatusJson::error_handler_t::replace) + "\n";
+}
+
+std::string StatusView::json() {
+    std::string all;
+    for (const std::string& key : keys_with(".sock"))
+        if (const auto status = ask_tenants(key)) all += status_json(*status, use_of(*status));
+    return all;
+}
+
+}  // namespace smt::tools
