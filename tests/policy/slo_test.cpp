@@ -273,13 +273,13 @@ TEST_CASE("slo: the sets of multiprocessors that it needs", "[policy]") {
 
 namespace {
 
-constexpr double kMs = 1e6;  // ns
-constexpr int kSms = 16;
+constexpr double kSloMs = 1e6;  // ns
+constexpr int kSloSms = 16;
 
 // A request is twenty small launches, which leave most of the device idle.
 Program service(const Target& target) {
     Program made;
-    made.kernel = kernel(1, kSms, nth_of(kSm, 8));
+    made.kernel = kernel(1, kSloSms, nth_of(kSm, 8));
     made.kernel.tenant = "service";
     made.kernel.session = 1;
     made.kernel.priority = 1;
@@ -293,7 +293,7 @@ Program service(const Target& target) {
 // Fills the device, and asks for more memory than there is.
 Program training(double memory) {
     Program made;
-    made.kernel = kernel(2, kSms * 4 * 4, nth_of(kSm, 4));
+    made.kernel = kernel(2, kSloSms * 4 * 4, nth_of(kSm, 4));
     made.kernel.tenant = "training";
     made.kernel.session = 2;
     made.kernel.ctas_per_sm = 4;
@@ -307,7 +307,7 @@ std::vector<double> arrivals(double until_ns, double rate, double from_ns, doubl
     std::mt19937 random{3};
     std::vector<double> all;
     for (double now = 0; now < until_ns;) {
-        now += std::exponential_distribution<double>(now < from_ns ? rate : later_rate)(random) * kMs;
+        now += std::exponential_distribution<double>(now < from_ns ? rate : later_rate)(random) * kSloMs;
         all.push_back(now);
     }
     return all;
@@ -324,13 +324,13 @@ double p99_of(std::vector<double> values) {
     return values[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(values.size()))) - 1];
 }
 
-constexpr double kUntil = 16'000 * kMs, kHalf = kUntil / 2, kLearnt = 1500 * kMs;
+constexpr double kUntil = 16'000 * kSloMs, kHalf = kUntil / 2, kLearnt = 1500 * kSloMs;
 
 Outcome run(std::string_view policy_name, const Target& target, double load, double memory) {
     constexpr double kAlone = 2.2;  // ms
-    VirtualGpu gpu(device(kSms));
+    VirtualGpu gpu(device(kSloSms));
     Program one = service(target);
-    one.requests_ns = arrivals(kUntil - 200 * kMs, load / kAlone, kHalf, 2 * load / kAlone);
+    one.requests_ns = arrivals(kUntil - 200 * kSloMs, load / kAlone, kHalf, 2 * load / kAlone);
     gpu.add(one);
     if (memory > 0) gpu.add(training(memory));
     const auto policy = make_policy(policy_name);
@@ -340,15 +340,15 @@ Outcome run(std::string_view policy_name, const Target& target, double load, dou
     for (size_t i = 0; i < served.served_ns.size(); ++i) {
         if (served.begun_ns[i] < kLearnt) continue;
         const bool is_later = served.begun_ns[i] >= kHalf;
-        (is_later ? later : times).push_back((served.served_ns[i] - served.begun_ns[i]) / kMs);
-        (is_later ? later_queued : queued).push_back((served.served_ns[i] - one.requests_ns[i]) / kMs);
+        (is_later ? later : times).push_back((served.served_ns[i] - served.begun_ns[i]) / kSloMs);
+        (is_later ? later_queued : queued).push_back((served.served_ns[i] - one.requests_ns[i]) / kSloMs);
     }
     return {p99_of(times), p99_of(later), p99_of(queued), p99_of(later_queued),
             memory > 0 ? static_cast<double>(gpu.programs.back().blocks) : 0};
 }
 
 double training_alone(double memory) {
-    VirtualGpu gpu(device(kSms));
+    VirtualGpu gpu(device(kSloSms));
     gpu.add(training(memory));
     gpu.run(*make_policy("fifo"), kUntil);
     return static_cast<double>(gpu.programs.front().blocks);
