@@ -240,8 +240,8 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0, tenant=b"other"):
-    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
-                       0, 0, 0, 0, tenant, tenant)
+    return struct.pack("<4IQiiQ2IQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
+                       0, 0, 0, 0, 0, 0, 0, tenant, tenant)
 
 
 def machine_code(place):
@@ -293,7 +293,7 @@ def other_server(place):
             # `smt run`, which takes no answer for none
             assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)
         with server.accept()[0] as client:
-            assert len(client.recv(4096)) == 176
+            assert len(client.recv(4096)) == 192
             client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0,
                                     0, 0, 0, b"speak version 7"))
             output, errors = finish(begin)
@@ -305,8 +305,8 @@ def garbage_hello(place):
     pid = place.server_pid()
     source = random.Random(1)
     whole = hello(version=1)
-    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 175, 176, 177, 178, 4096, 60000)]
-    packets += [whole[:8] + source.randbytes(168), struct.pack("<2I", 99, MAGIC),
+    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 191, 192, 193, 194, 4096, 60000)]
+    packets += [whole[:8] + source.randbytes(184), struct.pack("<2I", 99, MAGIC),
                 struct.pack("<2I", WELCOME, MAGIC)]
     for packet in packets:
         with connect(place, packet) as client:
