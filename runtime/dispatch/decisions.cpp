@@ -41,8 +41,8 @@ void Dispatcher::let_begin() {
 }
 
 // The streams of the solo tenant come last: if another tenant has work the session is over by then.
-// Work that began unasked, is over, and was seen by no decision is taken as if it ran: that of the solo
-// session is in `over`.
+// `over`: work of the session that is over and that no decision has seen, as if it ran. Of other tenants that
+// begin unasked such work is not told: it was beside others', which the thread looks at all the time.
 void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over) {
     schedule::Snapshot& snapshot = policy_.snapshot();
     snapshot.urgent.clear();
@@ -60,13 +60,13 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
             any |= member.decided || member.trial;
             const std::optional<Abilities> unheard = member.stream->take_unheard();
             if (member.decided) continue;
-            if (unheard && !member.trial) {
+            if (unheard && those_of_solo && !member.trial) {
                 kernel.state = schedule::Kernel::State::kRunning;
                 kernel.managed = unheard->quota;
                 kernel.has_door = unheard->stop && !unheard->quota;
-                if (those_of_solo) over->push_back(kernel);
+                over->push_back(std::move(kernel));
             }
-            if (!unheard || those_of_solo) kernel = {};
+            kernel = {};
         }
         return any;
     };
