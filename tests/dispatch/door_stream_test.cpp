@@ -328,7 +328,8 @@ TEST_CASE("stream with doors: the journal has the GPU time of each kernel, and w
             work.grid[0] = blocks;
             work.total = blocks;
             work.parameters.resize(DoorGpu::kOwnBytes);
-            REQUIRE(it.stream->launch(std::move(work)) == CUDA_SUCCESS);
+            const CUresult status = it.stream->launch(std::move(work));
+            REQUIRE(status == CUDA_SUCCESS);
             it.stream->pass_through();
             it.device.time = it.device.now() + time;
             it.come_to_end();

@@ -176,7 +176,7 @@ private:
         const auto is_mine = [&](const Kernel& kernel) { return kernel.session == party.service.session; };
         const bool works = std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(), is_mine);
         const auto over = party.requests.note(works, party.service.launches, now);
-        if (over) learn(party, *over, snapshot.device, wanted);
+        if (over) learn_from(party, *over, snapshot.device, wanted);
         if (party.requests.has_begun()) begin(party, now);
         if (!party.requests.under_way()) return;
         party.lately = now;
@@ -229,7 +229,7 @@ private:
             .control;
     }
 
-    void learn(Party& party, const Request& request, const Device& device, Wanted& wanted) {
+    void learn_from(Party& party, const Request& request, const Device& device, Wanted& wanted) {
         party.busy += request.busy;
         if (party.span > knobs_.sticky) party.busy /= 2, party.span /= 2;  // older ones count less
         if (++party.seen <= knobs_.first || request.launches == 0) return;
