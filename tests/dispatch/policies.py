@@ -2,7 +2,7 @@
 """Two programs side by side under a policy, on the simulated device: policies.py SMT CHECKSUMS FOLDER POLICY
 
 Results must be those that the programs have alone, and the journal must show that the policy was carried out:
-its decisions for both tenants, and, where it gives quotas, that workers kept to them.
+its decisions, and, where it gives quotas, that workers kept to them.
 """
 import json
 import os
@@ -15,9 +15,9 @@ import tempfile
 PATIENCE = 240
 PROGRAMS = {"one": "pathfinder", "two": "matrix_multiply"}
 ITERATIONS = 30
-# What each says of both tenants sooner or later.
+# What each says of both tenants sooner or later; share of the one that it holds back.
 SAYS = {"greedy": r"\d+ CTAs an SM, beside 1 others", "hpf": r"has SMs \d+ to \d+|has the GPU",
-        "fair": r"the turn of (one|two)", "share": r"not ahead of its share",
+        "fair": r"the turn of (one|two)", "share": r"ahead of (one|two)",
         "compact": r"CTAs"}
 
 
@@ -47,11 +47,13 @@ def main():
             log = subprocess.run([smt, "log", "--json"], env=environment, capture_output=True, text=True,
                                  timeout=PATIENCE, check=True).stdout
             decisions = [entry for entry in map(json.loads, log.splitlines()) if entry["kind"] == "decision"]
+            spoken_of = set()
             for tenant in PROGRAMS:
                 said = [entry["text"] for entry in decisions if entry["tenant"] == tenant]
                 print(f"{tenant}: {len(said)} decisions, the first {said[:3]}")
-                assert any(re.search(SAYS[policy], text)
-                           for text in said), f"nothing of {policy} about {tenant}: {said[:20]}"
+                if any(re.search(SAYS[policy], text) for text in said):
+                    spoken_of.add(tenant)
+            assert len(spoken_of) >= (1 if policy == "share" else 2), f"{policy} is said of {spoken_of} alone"
         except BaseException:
             for path in pathlib.Path(runtime).glob("*.log"):
                 print(f"-- {path.name}\n{path.read_text()}")
