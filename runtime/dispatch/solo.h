@@ -17,6 +17,10 @@
 // a while after it. Work that is over before it was seen is presented to the policy at the next decision, as
 // if it still ran: policies go by when tenants have had work.
 //
+// Beside others a tenant may begin likewise if it is free (Tenant::free): the policy says after each decision
+// that nothing it launches would change one (Policy::lets_begin()). Each decision takes that back before it
+// looks at any stream.
+//
 // Any thread.
 #pragma once
 
