@@ -1,8 +1,13 @@
 // door.h says what the words mean. The first load may get an old frontier from the multiprocessor's cache.
 // That is no more than what is admitted, since a frontier never goes back, and it saves most CTAs the way to
-// the second-level cache. A CTA that it does not admit asks again. The first thread decides for its CTA and
-// the barrier tells the others. All CTAs of a cluster decide alike, since they have one index.
+// the second-level cache. A CTA that it does not admit asks again, but for early ones, for which the atomic
+// operation is soon enough. The first thread decides for its CTA and the barrier tells the others. All CTAs
+// of a cluster decide alike, since they have one index.
 #include "rewriter/device/door_text.h"
+
+#include <cstddef>
+
+#include "rewriter/device/door.h"
 
 namespace smt {
 
@@ -13,8 +18,8 @@ constexpr std::string_view kPlaceholder = "PARAMETER";
 
 constexpr const char* kBegin = R"(
 {
-  .reg .pred none, refused, first, clustered, beyond, done;
-  .reg .b32 x, y, z, n, unit, stopped, run, word, limit, shift;
+  .reg .pred none, refused, first, clustered, early, step, beyond, done;
+  .reg .b32 x, y, z, n, unit, place, stopped, run, word, limit, shift;
   .reg .b64 stop, frontier;
   ld.param.u64 stop, [PARAMETER];
 )";
@@ -62,24 +67,33 @@ SINGLE:
   mov.u32 x, %ctaid.x;
   mad.lo.u32 unit, unit, n, x;
 DECIDE:
-  ld.param.u32 n, [PARAMETER+20];
-  setp.lt.u32 refused, unit, n;
+  ld.param.u32 place, [PARAMETER+20];
+  setp.lt.u32 refused, unit, place;
   ld.param.u32 n, [PARAMETER+24];
   setp.ge.or.u32 refused, unit, n, refused;
   @refused bra AGREE;
-  and.b32 limit, word, 0x7fffffff;
-  setp.ge.u32 beyond, unit, limit;
-  ld.param.u32 shift, [PARAMETER+28];
+  sub.u32 place, unit, place;
+  ld.param.u16 n, [PARAMETER+30];
+  setp.lt.u32 early, place, n;
+  @early ld.relaxed.gpu.global.u32 stopped, [stop];
+  ld.param.u8 shift, [PARAMETER+28];
   shr.u32 x, unit, shift;
   shl.b32 y, x, shift;
-  setp.eq.or.u32 done, y, unit, beyond;
-  @!done bra AGREE;
+  setp.eq.u32 step, y, unit;
+  and.b32 limit, word, 0x7fffffff;
+  setp.ge.u32 beyond, unit, limit;
+  setp.ne.and.u32 done, limit, 0x7fffffff, step;
+  or.pred done, done, beyond;
+  @!done bra ADMITTED;
+  @early bra ASK;
   ld.relaxed.gpu.global.u32 stopped, [stop];
   ld.relaxed.gpu.global.u32 word, [frontier];
   and.b32 limit, word, 0x7fffffff;
   setp.ge.u32 beyond, unit, limit;
-  setp.eq.or.u32 done, y, unit, beyond;
-  @!done bra AGREE;
+  setp.ne.and.u32 done, limit, 0x7fffffff, step;
+  or.pred done, done, beyond;
+  @!done bra ADMITTED;
+ASK:
   setp.lt.s32 done, word, 0;
   @done bra FINAL;
   ld.param.u32 run, [PARAMETER+16];
@@ -89,22 +103,37 @@ DECIDE:
   shl.b32 x, x, shift;
   atom.relaxed.gpu.global.max.u32 word, [frontier], x;
   setp.ge.s32 done, word, 0;
-  @done bra AGREE;
+  @done bra ADMITTED;
 FINAL:
-  @!beyond bra AGREE;
+  @!beyond bra ADMITTED;
   bra JUDGE;
 STOP:
-  @!beyond bra AGREE;
+  @!beyond bra ADMITTED;
   atom.relaxed.gpu.global.or.b32 word, [frontier], 0x80000000;
 JUDGE:
   and.b32 limit, word, 0x7fffffff;
   setp.ge.u32 refused, unit, limit;
+  @refused bra AGREE;
+ADMITTED:
+  ld.param.u8 n, [PARAMETER+29];
+  setp.eq.u32 done, n, 0;
+  setp.ne.or.u32 done, place, 0, done;
+  @done bra AGREE;
+  ld.param.u32 run, [PARAMETER+16];
+  setp.ge.u32 done, stopped, run;
+  @done red.relaxed.gpu.global.or.b32 [frontier+4], 0x80000000;
+  @!done red.relaxed.gpu.global.max.u32 [frontier+4], 0x7fffffff;
 AGREE:
   barrier.cta.red.or.aligned.pred refused, 0, refused;
   @!refused bra KERNEL;
   exit;
 KERNEL:
 )";
+
+static_assert(offsetof(DoorLaunch, run) == 16 && offsetof(DoorLaunch, from) == 20 &&
+              offsetof(DoorLaunch, to) == 24 && offsetof(DoorLaunch, step.shift) == 28 &&
+              offsetof(DoorLaunch, step.next) == 29 && offsetof(DoorLaunch, step.early) == 30);
+static_assert(kFinalFrontier == 0x80000000 && kWholeFrontier == 0x7fffffff);
 
 }  // namespace
 

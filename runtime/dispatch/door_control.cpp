@@ -14,14 +14,20 @@ namespace {
 // steps may begin. Units that wait for each other in small groups find their group whole.
 constexpr uint64_t kStepPs = 2'000'000;
 constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
-constexpr uint32_t kLeastShift = 3, kMostShift = 12;
+constexpr int kLeastShift = 3, kMostShift = 12;
+constexpr uint64_t kBriefPs = 10'000'000;  // a stop waits for two brief runs at most
+constexpr uint64_t kMostEarly = 256;       // more atomic operations on one word would take longer than loads
 
 }  // namespace
 
-uint32_t door_shift(uint64_t blocks, uint32_t unit, uint64_t block_ps, bool whole) {
-    if (whole) return static_cast<uint32_t>(std::bit_width(blocks));
+smt::DoorStep door_step(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole) {
+    const bool brief = block_ps && blocks <= kBriefPs / block_ps;
     const uint64_t step = block_ps ? kStepPs / (block_ps * unit) : blocks / unit / kStepsUnknown;
-    return std::clamp(static_cast<uint32_t>(std::bit_width(step)), kLeastShift, kMostShift);
+    const int shift = whole || brief
+                          ? std::bit_width(blocks)
+                          : std::clamp(static_cast<int>(std::bit_width(step)), kLeastShift, kMostShift);
+    return {static_cast<uint8_t>(shift), brief,
+            static_cast<uint16_t>(std::clamp<uint64_t>(places / unit, 1, kMostEarly))};
 }
 
 DoorMemory::~DoorMemory() {
@@ -52,7 +58,7 @@ DoorControl::~DoorControl() {
 // Run numbers begin again on an idle stream only, and when no stop of earlier runs can arrive any more.
 CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool* anew) {
     constexpr uint64_t kHalf = DoorMemory::kFrontiers / 2;
-    static_assert(kHalf > kMostDoorRuns);
+    static_assert(kHalf > kMostDoorPlaces);
     if (!base_) SMT_TRY(memory_.take(&base_));
     *anew = !begun_ || (idle && used_up());
     if (*anew) {
@@ -60,27 +66,37 @@ CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool
         SMT_TRY(driver_.cuStreamSynchronize(control));
         SMT_TRY(driver_.cuMemsetD8Async(base_, 0, DoorMemory::kBytes, stream));
         run_ = 0;
+        decided_ = false;
         cleared_ = next_ / kHalf * kHalf + kHalf;
         begun_ = true;
     }
-    if (next_ < cleared_) return CUDA_SUCCESS;
-    SMT_TRY(driver_.cuMemsetD8Async(frontier(next_), 0, kHalf * sizeof(uint32_t), stream));
-    cleared_ = next_ + kHalf;
+    if (next_ + (decided_ ? 1 : 0) < cleared_) return CUDA_SUCCESS;
+    SMT_TRY(driver_.cuMemsetD8Async(frontier(cleared_), 0, kHalf * sizeof(uint32_t), stream));
+    cleared_ += kHalf;
     return CUDA_SUCCESS;
 }
 
-smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number) {
-    *number = next_++;
-    if (std::exchange(segment_ends_, false)) ++segment_;
-    return {stop_word(), frontier(*number), ++run_, from, to, shift};
+// A run that does not ask must not be accounted for by what another one has decided.
+smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, smt::DoorStep step, bool asks,
+                                      uint64_t* place) {
+    if (std::exchange(segment_ends_, false)) ++segment_, leave_out();
+    if (!asks || !step.next) leave_out();
+    step.next &= next_ % DoorMemory::kFrontiers != DoorMemory::kFrontiers - 1;
+    was_decided_ = std::exchange(decided_, asks && step.next);
+    *place = next_++;
+    ++run_;
+    return asks ? smt::DoorLaunch{stop_word(), frontier(*place), run_, from, to, step} : smt::DoorLaunch{};
 }
 
+// What runs then may have seen the stop, and decided against a run that is not in flight.
 CUresult DoorControl::stop(CUstream control) {
-    return segment_ends_ ? CUDA_SUCCESS : driver_.cuStreamWriteValue32_v2(control, stop_word(), run_, 0);
+    if (segment_ends_) return CUDA_SUCCESS;
+    leave_out();
+    return driver_.cuStreamWriteValue32_v2(control, stop_word(), run_, 0);
 }
 
 CUresult DoorControl::report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned) {
-    const uint64_t count = std::min<uint64_t>(last - first + 1, kMostDoorRuns);
+    const uint64_t count = std::min<uint64_t>(last - first + 1, kMostDoorPlaces);
     const uint64_t before_end = std::min(count, DoorMemory::kFrontiers - first % DoorMemory::kFrontiers);
     SMT_TRY(
         driver_.cuMemcpyDtoHAsync_v2(pinned->data(), frontier(first), before_end * sizeof(uint32_t), stream));

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver_api.gen.h"
@@ -47,14 +48,16 @@ private:
     std::vector<CUdeviceptr> free_;
 };
 
-// DoorLaunch::shift of a launch of so many blocks, `unit` of them a unit. `block_ps`: device time of a block;
-// 0: not known. `whole`: one step is all of the launch, so that all of it is admitted or nothing.
-uint32_t door_shift(uint64_t blocks, uint32_t unit, uint64_t block_ps, bool whole);
+// Of a launch of so many blocks, `unit` of them a unit, `places` of which the device runs at once.
+// `block_ps`: device time of a block; 0: not known. `whole`: one step is all of the launch, so that all of it
+// is admitted or nothing. So is a launch that is brief: its run decides on the next one (DoorStep::next).
+smt::DoorStep door_step(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole);
 
 // Where frontiers are reported, in pinned memory.
-inline constexpr uint32_t kMostDoorRuns = 64;            // in flight
-static_assert(DoorMemory::kStopWords >= kMostDoorRuns);  // each segment in flight has a run
-using Frontiers = std::array<uint32_t, kMostDoorRuns>;
+inline constexpr uint32_t kMostDoorRuns = 64;                   // in flight
+static_assert(DoorMemory::kStopWords >= kMostDoorRuns);         // each segment in flight has a run
+inline constexpr uint32_t kMostDoorPlaces = 2 * kMostDoorRuns;  // of their frontiers: every other is left out
+using Frontiers = std::array<uint32_t, kMostDoorPlaces>;
 
 class DoorControl {
 public:
@@ -73,22 +76,25 @@ public:
     CUresult prepare(CUstream stream, CUstream control, bool idle, bool* anew);
     // No further run before the stream is idle.
     bool used_up() const { return run_ >= most_runs_; }
-    // The parameter of the next run, for units [from, to). `number`: of the run, counted from the stream's
-    // begin.
-    smt::DoorLaunch next_run(uint32_t from, uint32_t to, uint32_t shift, uint64_t* number);
+    // The parameter of the next run, for units [from, to). `place`: of its frontier, counted from the
+    // stream's begin. `asks` false: the run goes on whatever becomes of its frontier.
+    smt::DoorLaunch next_run(uint32_t from, uint32_t to, smt::DoorStep step, bool asks, uint64_t* place);
     // The last run was not launched: the next one has its number and its frontier.
-    void take_back() { --next_, --run_; }
+    void take_back() { --next_, --run_, decided_ = was_decided_; }
     // No stop is of the runs so far any more.
     void end_segment() { segment_ends_ = true; }
     // Stops all runs of the last segment. Does not wait.
     CUresult stop(CUstream control);
-    // Enqueues a copy of the frontiers of runs [first, last] to pinned memory. Does not wait.
+    // Enqueues a copy of the frontiers at places [first, last] to pinned memory. Does not wait.
     CUresult report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned);
 
 private:
     CUdeviceptr stop_word() const { return base_ + segment_ % DoorMemory::kStopWords * sizeof(uint32_t); }
-    CUdeviceptr frontier(uint64_t number) const {
-        return base_ + DoorMemory::kFrontiersAt + number % DoorMemory::kFrontiers * sizeof(uint32_t);
+    CUdeviceptr frontier(uint64_t place) const {
+        return base_ + DoorMemory::kFrontiersAt + place % DoorMemory::kFrontiers * sizeof(uint32_t);
+    }
+    void leave_out() {  // a frontier that may be decided on
+        if (std::exchange(decided_, false)) ++next_;
     }
 
     DoorMemory& memory_;
@@ -96,8 +102,10 @@ private:
     const uint32_t most_runs_;
     CUdeviceptr base_ = 0;       // 0: none yet
     bool begun_ = false;         // the words were cleared
-    uint64_t next_ = 0;          // number of the next run
-    uint64_t cleared_ = 0;       // frontiers of runs below are 0, or used
+    uint64_t next_ = 0;          // place of the next frontier
+    bool decided_ = false;       // the last run decides on it
+    bool was_decided_ = false;   // likewise, of the last run's own
+    uint64_t cleared_ = 0;       // frontiers at places below are 0, decided on, or used
     uint32_t run_ = 0;           // DoorLaunch::run of the last one
     uint64_t segment_ = 0;       // of the last run
     bool segment_ends_ = false;  // the next run begins another one

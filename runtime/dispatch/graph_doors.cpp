@@ -73,7 +73,7 @@ CUresult GraphDoors::instantiate(unsigned long long flags) {
 
 smt::DoorLaunch GraphDoors::door_of(size_t index, uint32_t from) const {
     const Node& node = nodes_[index];
-    return {base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.shift};
+    return {base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.step};
 }
 
 // The driver copies the values before it replaces the node's own.

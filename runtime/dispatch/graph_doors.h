@@ -78,7 +78,8 @@ public:
         size_t parameters = 0;  // their number, with the door's, which is the last
         uint32_t units = 0;     // of `unit` blocks each
         uint32_t unit = 1;
-        uint32_t shift = 0;   // DoorLaunch::shift
+        // `next`: the next kernel that is added waits for this one alone, and is brief as well.
+        smt::DoorStep step{};
         bool nested = false;  // in a child graph
     };
     CUresult add(const Kernel& kernel);

@@ -78,6 +78,9 @@ public:
     // Nothing was done then.
     CUresult launch(Work&& work);
     CUresult guard();  // before anything else is enqueued on the stream, or waited for
+    // The last launch that is not known to be over can be stopped by a door: a launch with a door behind it
+    // need not wait, as guard() does.
+    bool ends_with_door();
     // Before an unmanaged launch.
     CUresult enter(const UnmanagedLaunch& launch, UnmanagedPass* pass);
     // issued(): how many launches the driver has. over(): the first `issued` of them are over, for a caller

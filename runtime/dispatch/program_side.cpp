@@ -113,6 +113,14 @@ CUresult ManagedStream::guard() {
     return detour_.come_home();
 }
 
+bool ManagedStream::ends_with_door() {
+    const Lock lock = spin_lock(mutex_);
+    go_on();
+    const LaunchQueue::Works &waiting = queue_.waiting(), &in_flight = queue_.in_flight();
+    if (!waiting.empty()) return waiting.back().function->has_door();
+    return !in_flight.empty() && in_flight.back().function->has_door() && !in_flight.back().endures;
+}
+
 bool ManagedStream::stops_soon() const {
     return tenant_->preemptible.load(std::memory_order_relaxed) && !long_stops_;
 }

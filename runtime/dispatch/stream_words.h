@@ -26,7 +26,7 @@ struct StreamWords {
     ControlBlock::State sample;                // ticket state while workers run
     alignas(128) Frontiers frontiers;          // of runs with doors, when the stream reached its end
 };
-static_assert(sizeof(StreamWords) == 384);
+static_assert(sizeof(StreamWords) == 640);
 
 // Any thread. Memory is registered once, at the first take().
 class StreamWordsPool {

@@ -9,7 +9,7 @@
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/door_control.h"
 #include "runtime/dispatch/graph_doors.h"
-#include "runtime/dispatch/graph_moves.h"
+#include "runtime/dispatch/moves.h"
 #include "runtime/dispatch/notes.h"
 #include "runtime/dispatch/settings.h"
 #include "runtime/dispatch/sm_sets.h"
@@ -28,7 +28,7 @@ public:
     ControlMemory& control_memory() { return control_memory_; }
     DoorMemory& door_memory() { return door_memory_; }
     GraphWords& graph_words() { return graph_words_; }
-    GraphMoves& graph_moves() { return graph_moves_; }
+    Moves& moves() { return moves_; }
     StreamWordsPool& words() { return words_; }
     SmSets& sm_sets() { return sm_sets_; }
     // The set for a policy's number of SMs. Null if there is none, which the journal says once.
@@ -46,7 +46,7 @@ private:
     ControlMemory control_memory_;
     DoorMemory door_memory_;
     GraphWords graph_words_{door_memory_};
-    GraphMoves graph_moves_{driver_};
+    Moves moves_{driver_};
     StreamWordsPool words_;
     SmSets sm_sets_;
     std::atomic<bool> unplaced_{false};  // the journal says that there are no sets

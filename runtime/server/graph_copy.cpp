@@ -1,7 +1,7 @@
 // What becomes of each node of a graph in its copy:
 //
 //   kernel        gets the words of the graph in place of the door's zeros
-//   fill, copy    a kernel that does it, with the same edges (dispatch/graph_moves.h); of copies those within
+//   fill, copy    a kernel that does it, with the same edges (dispatch/moves.h); of copies those within
 //                 device memory
 //   child graph   likewise, inside
 //   empty         stays
@@ -11,11 +11,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {
@@ -77,10 +79,12 @@ private:
     bool read_fill(CUgraph graph, CUgraphNode node);
     bool read_copy(CUgraph graph, CUgraphNode node);
     bool replace(CUgraph graph, CUgraphNode node, MoveLaunch& launch);
+    CUresult find_edges(CUgraph graph, std::vector<Edge>& edges) const;
     bool edges_of(CUgraph graph, std::vector<Edge>& edges);
     uint32_t unit_of(CUgraphNode node, const LoadedKernel& kernel) const;
     bool cooperative(CUgraphNode node) const;
-    bool at_once(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node, uint64_t blocks) const;
+    uint64_t places(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node) const;
+    void chain(CUgraph graph, size_t first);
 
     dispatch::Dispatcher& dispatcher_;
     const DriverApi& driver_;
@@ -117,8 +121,10 @@ bool GraphCopy::has_moves(const DriverApi& driver, CUgraph graph) {
 }
 
 bool GraphCopy::read(CUgraph graph) {
+    const size_t first = kernels_.size();
     for (CUgraphNode node : nodes_in(driver_, graph))
         if (!read_node(graph, node)) return false;
+    chain(graph, first);
     return true;
 }
 
@@ -177,14 +183,29 @@ uint32_t GraphCopy::unit_of(CUgraphNode node, const LoadedKernel& kernel) const 
     return blocks(value.clusterDim) > kMostInCluster ? 0 : static_cast<uint32_t>(blocks(value.clusterDim));
 }
 
-bool GraphCopy::at_once(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node,
-                        uint64_t blocks) const {
+// Blocks that the device runs at once; all, where that is not known.
+uint64_t GraphCopy::places(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node) const {
     int fits = 0;
     const unsigned threads = node.blockDimX * node.blockDimY * node.blockDimZ;
     if (driver_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, kernel.function, static_cast<int>(threads),
                                                             node.sharedMemBytes) != CUDA_SUCCESS)
-        return true;
-    return blocks <= static_cast<uint64_t>(std::max(fits, 1)) * multiprocessors_;
+        return smt::kMostDoorUnits;
+    return static_cast<uint64_t>(std::max(fits, 1)) * multiprocessors_;
+}
+
+// A brief kernel decides on the one behind it only if that is brief, waits for this one alone, and has the
+// next word. `first`: of the graph's.
+void GraphCopy::chain(CUgraph graph, size_t first) {
+    std::vector<Edge> edges;
+    const bool known = find_edges(graph, edges) == CUDA_SUCCESS;
+    std::map<CUgraphNode, std::vector<CUgraphNode>> before;
+    for (const Edge& edge : edges) before[edge.to].push_back(edge.from);
+    for (size_t i = first; i < kernels_.size(); ++i) {
+        GraphDoors::Kernel& kernel = kernels_[i];
+        const GraphDoors::Kernel* const next = i + 1 < kernels_.size() ? &kernels_[i + 1] : nullptr;
+        kernel.step.next &=
+            known && next && next->step.next && before[next->node] == std::vector{kernel.node};
+    }
 }
 
 bool GraphCopy::read_kernel(CUgraphNode node) {
@@ -200,28 +221,30 @@ bool GraphCopy::read_kernel(CUgraphNode node) {
     if (unit == 0 || blocks % unit != 0 || blocks > smt::kMostDoorUnits || !set.kernelParams)
         return refuse(fmt::format("a graph with a launch that no door is for: {}", kernel->name));
     const uint32_t threads = set.blockDimX * set.blockDimY * set.blockDimZ;
-    const bool whole = kernel->at_door.waits && at_once(*kernel, set, blocks);
-    kernels_.push_back(
-        {node, kernel->parameters.size() + 1, static_cast<uint32_t>(blocks / unit), unit,
-         dispatch::door_shift(blocks, unit, kernel->at_door.queued.of(blocks, threads).block_ps(), whole),
-         nested_});
+    const bool whole = kernel->at_door.waits && blocks <= places(*kernel, set);
+    kernels_.push_back({node, kernel->parameters.size() + 1, static_cast<uint32_t>(blocks / unit), unit,
+                        dispatch::door_step(blocks, unit, places(*kernel, set),
+                                            kernel->at_door.queued.of(blocks, threads).block_ps(), whole),
+                        nested_});
     blocks_ += blocks;
     return true;
 }
 
-bool GraphCopy::edges_of(CUgraph graph, std::vector<Edge>& edges) {
+CUresult GraphCopy::find_edges(CUgraph graph, std::vector<Edge>& edges) const {
     size_t count = 0;
-    if (!driver_.cuGraphGetEdges_v2 || !driver_.cuGraphAddDependencies_v2)
-        return refuse("a graph with a fill or a copy, of which the driver does not tell the edges");
-    if (!needs("its edges", driver_.cuGraphGetEdges_v2(graph, nullptr, nullptr, nullptr, &count)))
-        return false;
+    if (!driver_.cuGraphGetEdges_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    SMT_TRY(driver_.cuGraphGetEdges_v2(graph, nullptr, nullptr, nullptr, &count));
     std::vector<CUgraphNode> from(count), to(count);
     std::vector<CUgraphEdgeData> data(count);
-    if (count &&
-        !needs("its edges", driver_.cuGraphGetEdges_v2(graph, from.data(), to.data(), data.data(), &count)))
-        return false;
+    if (count) SMT_TRY(driver_.cuGraphGetEdges_v2(graph, from.data(), to.data(), data.data(), &count));
     for (size_t i = 0; i < count; ++i) edges.push_back({from[i], to[i], data[i]});
-    return true;
+    return CUDA_SUCCESS;
+}
+
+bool GraphCopy::edges_of(CUgraph graph, std::vector<Edge>& edges) {
+    if (!driver_.cuGraphGetEdges_v2 || !driver_.cuGraphAddDependencies_v2)
+        return refuse("a graph with a fill or a copy, of which the driver does not tell the edges");
+    return needs("its edges", find_edges(graph, edges));
 }
 
 // The kernel that does what a fill or copy node does, with the node's edges.
@@ -230,7 +253,7 @@ bool GraphCopy::replace(CUgraph graph, CUgraphNode node, MoveLaunch& launch) {
     if (!edges_of(graph, edges)) return false;
     const std::span<void*> parameters = launch.parameters();
     CUDA_KERNEL_NODE_PARAMS kernel{};
-    kernel.func = launch.function;
+    kernel.func = launch.form->function;
     kernel.gridDimX = launch.blocks;
     kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
     kernel.blockDimX = MoveLaunch::kThreads;
@@ -247,7 +270,8 @@ bool GraphCopy::replace(CUgraph graph, CUgraphNode node, MoveLaunch& launch) {
     }
     if (!needs("a node's end", driver_.cuGraphDestroyNode(node))) return false;
     kernels_.push_back({made, parameters.size(), launch.blocks, 1,
-                        dispatch::door_shift(launch.blocks, 1, 0, false), nested_});
+                        dispatch::door_step(launch.blocks, 1, multiprocessors_, MoveLaunch::kBlockPs, false),
+                        nested_});
     blocks_ += launch.blocks;
     return true;
 }
@@ -256,7 +280,7 @@ bool GraphCopy::read_fill(CUgraph graph, CUgraphNode node) {
     CUDA_MEMSET_NODE_PARAMS fill{};
     MoveLaunch launch;
     if (!needs("a fill", driver_.cuGraphMemsetNodeGetParams(node, &fill))) return false;
-    if (dispatcher_.supplies().graph_moves().plan(fill, &launch) != CUDA_SUCCESS)
+    if (dispatcher_.supplies().moves().plan(fill, &launch) != CUDA_SUCCESS)
         return refuse("a graph with a fill that no kernel does");
     return replace(graph, node, launch);
 }
@@ -265,7 +289,7 @@ bool GraphCopy::read_copy(CUgraph graph, CUgraphNode node) {
     CUDA_MEMCPY3D copy{};
     MoveLaunch launch;
     if (driver_.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS ||
-        dispatcher_.supplies().graph_moves().plan(
+        dispatcher_.supplies().moves().plan(
             copy, [&](CUdeviceptr address) { return memory_.in_device_range(address, 1); }, &launch) !=
             CUDA_SUCCESS)
         return refuse("a graph with a copy that is not within device memory, or is a box or of an array");
@@ -288,9 +312,9 @@ std::shared_ptr<GraphDoors> copy_with_doors(dispatch::Dispatcher& dispatcher, co
                                             const CodeTable& code, const TenantMemory& memory, CUgraph graph,
                                             unsigned long long flags, std::string* why) {
     const DriverApi& driver = dispatcher.driver();
-    if (!dispatcher.supplies().graph_moves().loaded() && GraphCopy::has_moves(driver, graph)) {
+    if (!dispatcher.supplies().moves().loaded() && GraphCopy::has_moves(driver, graph)) {
         const dispatch::Quiesce others(dispatcher, tenant);
-        if (dispatcher.supplies().graph_moves().load() != CUDA_SUCCESS) {
+        if (dispatcher.supplies().moves().load() != CUDA_SUCCESS) {
             *why = "a graph with a fill or a copy: the kernel for it could not be loaded";
             return nullptr;
         }

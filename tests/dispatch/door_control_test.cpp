@@ -72,7 +72,7 @@ struct Run {
 Run run_on(DoorControl& control, bool idle = false) {
     Run run;
     REQUIRE(control.prepare(kProgramStream, kControlStream, idle, &run.anew) == CUDA_SUCCESS);
-    run.door = control.next_run(3, 11, 5, &run.number);
+    run.door = control.next_run(3, 11, {5, 0, 1}, true, &run.number);
     return run;
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("door control: runs take one frontier behind the other, from a ring", 
         REQUIRE(run.door.stopped == kMemory);
     }
     const Run run = run_on(control);
-    CHECK((run.door.from == 3 && run.door.to == 11 && run.door.shift == 5));
+    CHECK((run.door.from == 3 && run.door.to == 11 && run.door.step.shift == 5));
     CHECK(door_pieces == 1);
 }
 
@@ -196,8 +196,62 @@ TEST_CASE("door control: a report across the ring's end is of two pieces", "[dis
           Calls{{Task::kCopy, kProgramStream, frontier_at(kRing - 3), 12, &pinned[0]},
                 {Task::kCopy, kProgramStream, frontier_at(0), 8, &pinned[3]}});
     // Never more than there is room for.
-    CHECK(reported(0, kMostDoorRuns) ==
-          Calls{{Task::kCopy, kProgramStream, frontier_at(0), 256, &pinned[0]}});
+    CHECK(reported(0, kMostDoorPlaces) ==
+          Calls{{Task::kCopy, kProgramStream, frontier_at(0), 512, &pinned[0]}});
+}
+
+TEST_CASE("door control: what a brief run decides on is a brief run's, in the same segment", "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    constexpr smt::DoorStep kLong{3, 0, 1}, kBrief{3, 1, 1};
+    const auto place_of = [&](smt::DoorStep step, bool asks = true) {
+        Run run;
+        REQUIRE(control.prepare(kProgramStream, kControlStream, false, &run.anew) == CUDA_SUCCESS);
+        run.door = control.next_run(0, 1, step, asks, &run.number);
+        CHECK((run.door.run != 0) == asks);
+        return run.number;
+    };
+    CHECK(place_of(kLong) == 0);
+    CHECK(place_of(kBrief) == 1);
+    CHECK(place_of(kBrief) == 2);
+    CHECK(place_of(kLong) == 4);
+    CHECK(place_of(kBrief) == 5);
+    CHECK(place_of(kBrief, false) == 7);  // it goes on, so it decides on nothing
+    CHECK(place_of(kBrief) == 8);
+    control.end_segment();
+    CHECK(place_of(kBrief) == 10);
+    control.stop(kControlStream);  // 8 may have seen it, and decided against 9
+    CHECK(place_of(kBrief) == 12);
+    CHECK(place_of(kLong) == 14);
+    control.take_back();
+    CHECK(place_of(kBrief) == 14);
+    CHECK(place_of(kBrief) == 15);
+    control.take_back();
+    CHECK(place_of(kLong) == 16);
+    control.stop(kControlStream);
+    CHECK(place_of(kLong) == 17);
+}
+
+TEST_CASE("door control: half a ring is cleared before it is decided on, and no frontier is behind the last",
+          "[dispatch]") {
+    const DriverApi driver = recording_driver();
+    DoorMemory memory(driver);
+    DoorControl control(memory);
+    const auto begin = [&] {
+        Run run;
+        REQUIRE(control.prepare(kProgramStream, kControlStream, false, &run.anew) == CUDA_SUCCESS);
+        run.door = control.next_run(0, 1, {3, 1, 1}, true, &run.number);
+        return run;
+    };
+    for (uint64_t number = 0; number < kHalfRing - 1; ++number) begin();
+    door_calls.clear();
+    CHECK(begin().number == kHalfRing - 1);
+    CHECK(door_calls == std::vector<DriverCall>{{Task::kClear, kProgramStream, frontier_at(kHalfRing),
+                                                 kHalfRing * sizeof(uint32_t)}});
+    for (uint64_t number = kHalfRing; number < kRing - 1; ++number) CHECK(begin().door.step.next == 1);
+    CHECK(begin().door.step.next == 0);
+    CHECK(begin().number == kRing);
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {

@@ -3,6 +3,7 @@
 // streams it does at once. Nothing but events orders the two. Memory is the host's.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -109,16 +110,26 @@ public:
     static bool admits(const DoorLaunch& door, uint32_t unit) {
         std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
         const uint32_t stopped = std::atomic_ref(*reinterpret_cast<uint32_t*>(door.stopped)).load();
-        const uint32_t word = frontier.load(), limit = word & ~kFinalFrontier;
-        if (unit < limit && (unit >> door.shift << door.shift) != unit) return true;
-        if (word & kFinalFrontier) return unit < limit;
-        if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
-        const uint32_t moved = ((unit >> door.shift) + 2) << door.shift;
-        if (moved > word) frontier.store(moved);
-        return true;
+        const bool admitted = admits_one(door, unit, frontier, stopped);
+        std::atomic_ref next(*reinterpret_cast<uint32_t*>(door.frontier + sizeof(uint32_t)));
+        if (admitted && door.step.next && unit == door.from)
+            next.store(stopped >= door.run ? next.load() | kFinalFrontier
+                                           : std::max(next.load(), kWholeFrontier));
+        return admitted;
     }
 
 private:
+    static bool admits_one(const DoorLaunch& door, uint32_t unit, std::atomic_ref<uint32_t> frontier,
+                           uint32_t stopped) {
+        const uint32_t word = frontier.load(), limit = word & ~kFinalFrontier, shift = door.step.shift;
+        const bool first = limit != kWholeFrontier && (unit >> shift << shift) == unit;
+        if (unit < limit && !first) return true;
+        if (word & kFinalFrontier) return unit < limit;
+        if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
+        const uint32_t moved = ((unit >> shift) + 2) << shift;
+        if (moved > word) frontier.store(moved);
+        return true;
+    }
     CUresult launch(CUfunction function, CUstream stream, uint32_t blocks, void** extra) {
         if (function == kFails) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         if (stream == kAway && function == kFailsAway) return CUDA_ERROR_INVALID_CLUSTER_SIZE;

@@ -217,6 +217,35 @@ TEST_CASE("stream with doors: what is not worth a stop runs to its end, and over
     CHECK(ends > 10);  // stops with nothing in flight that was worth one
 }
 
+TEST_CASE("stream with doors: brief launches among others, some of which fail", "[dispatch]") {
+    std::mt19937_64 random(4);
+    int stops = 0;
+    for (int round = 0; round < 100; ++round) {
+        DoorStream it(kAhead);
+        it.with_door.queued.of(40, 1).set_block_ps(1'000'000);
+        it.with_door.queued.of(10, 1).set_block_ps(900'000);  // 9 us in all
+        std::vector<DoorGpu::Unit> all;
+        REQUIRE(it.stream->pass_through() == CUDA_SUCCESS);
+        for (uint32_t name = 0; name < 60; ++name) {
+            const uint32_t blocks = random() % 4 ? 10 : 40;
+            if (random() % 6 == 0) it.launch(it.failing, name, 10);
+            while (it.launch(it.with_door, name, blocks) != CUDA_SUCCESS) {  // of one that had to wait
+            }
+            for (uint32_t unit = 0; unit < blocks; ++unit) all.emplace_back(name, unit);
+            if (random() % 2) it.gpu.run(random() % 40);
+            if (random() % 3 == 0) it.stream->poll();
+            if (random() % 5 != 0) continue;
+            while (!it.stream->stop()) it.gpu.run(1);
+            stops += it.come_to_end().launch != 0;
+            it.stream->pass_through();
+        }
+        it.come_to_end();
+        it.come_to_end();
+        REQUIRE(it.gpu.ran == all);
+    }
+    CHECK(stops > 100);
+}
+
 TEST_CASE("stream with doors: a stop is of what follows the last other operation", "[dispatch]") {
     DoorStream it(kAhead);
     it.with_door.queued.of(100, 1).set_block_ps(3000);

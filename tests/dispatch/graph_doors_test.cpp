@@ -165,7 +165,7 @@ struct GraphStream {
                                                   reinterpret_cast<CUgraph>(&graph));
         REQUIRE(doors->open(graph.nodes.size()) == CUDA_SUCCESS);
         for (auto& node : graph.nodes)
-            REQUIRE(doors->add({reinterpret_cast<CUgraphNode>(node.get()), 2, node->units, 1, 2}) ==
+            REQUIRE(doors->add({reinterpret_cast<CUgraphNode>(node.get()), 2, node->units, 1, {2, 0, 1}}) ==
                     CUDA_SUCCESS);
         REQUIRE(doors->instantiate(0) == CUDA_SUCCESS);
         return doors;

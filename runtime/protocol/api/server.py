@@ -9,13 +9,17 @@ CHARGED_OBJECTS = ("CUarray", "CUmipmappedArray")   # whose makers have memory=F
 RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}
 
 
+def declaration(p):
+    return f"const StreamPointer& {p.name}" if p.direction == "launched" else p.declaration
+
+
 def served(entries):
     text = header('"runtime/server/call.h"')
     text += "namespace smt::runtime::server::served {\n\n"
     text += "// Calls of which the server's half is not just the driver's function of that name.\n"
     for e in entries:
         if e.served:
-            parameters = ', '.join(['Call& call'] + [p.declaration for p in e.parameters])
+            parameters = ', '.join(['Call& call'] + [declaration(p) for p in e.parameters])
             text += f"CUresult {e.symbol}({parameters});\n"
     return text + "\n}  // namespace smt::runtime::server::served\n"
 
@@ -171,8 +175,9 @@ def storage(entry, returned):
 
 
 def resolve(p):
-    method = "plain_stream" if p.direction == "plain" else RESOLVED[p.type]
-    return [f"    {p.type} {p.name} = nullptr;",
+    method = {"plain": "plain_stream", "launched": "launch_stream"}.get(p.direction, RESOLVED[p.type])
+    held = "StreamPointer" if p.direction == "launched" else p.type
+    return [f"    {held} {p.name} = nullptr;",
             f"    if (CUresult status = call.{method}({p.name}_id, &{p.name}); status != CUDA_SUCCESS) "
             "return status;"]
 

@@ -25,7 +25,8 @@ PARENTS = {
 CLIENT_HANDLES = ("CUstream", "CUevent", "CUfunction", "CUkernel", "CUmodule", "CUlibrary")
 
 PARAMETER = re.compile(
-    r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|addr|touch|str)(?P<always>!)?(?P<optional>\?)?"
+    r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|launched|addr|touch|str)"
+    r"(?P<always>!)?(?P<optional>\?)?"
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
     r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)?"
@@ -56,7 +57,7 @@ class Parameter:
 
     @property
     def by_value(self):
-        return self.direction in ("", "consume", "records", "plain", "addr", "touch")
+        return self.direction in ("", "consume", "records", "plain", "launched", "addr", "touch")
 
     @property
     def carries_address(self):

@@ -102,8 +102,8 @@ public:
     }
     // How long a launch takes, unpatched: a step of the frontier takes 2 us (runtime/dispatch/door_form.cpp).
     void learn(double ms) {
-        shift_ = 3;
-        while (shift_ < 12 && ms * 1e3 / units_ * (1 << shift_) < 2) ++shift_;
+        step_.shift = 3;
+        while (step_.shift < 12 && ms * 1e3 / units_ * (1 << step_.shift) < 2) ++step_.shift;
     }
     const DoorLaunch& begin() { return run_from(0); }
     const DoorLaunch& resume() { return run_from(done_); }
@@ -130,14 +130,15 @@ private:
             MUST(cuCtxSynchronize());
             MUST(cuMemsetD8(words_.address() + kWordsAt, 0, kWords * sizeof(uint32_t)));
         }
-        now_ = {address(), address() + kWordsAt + run % kWords * sizeof(uint32_t), run, from, units_, shift_};
+        now_ = {address(), address() + kWordsAt + run % kWords * sizeof(uint32_t), run, from, units_, step_};
         return now_;
     }
 
     const uint32_t units_;
     Buffer words_;
     DoorLaunch now_{};
-    uint32_t done_ = 0, shift_ = 5;
+    uint32_t done_ = 0;
+    smt::DoorStep step_{5, 0, 256};
 };
 
 inline void wait_for(double seconds) {

@@ -10,7 +10,9 @@ using namespace smt::test;
 
 namespace {
 
-constexpr uint32_t kUnits = 64, kShift = 3;
+constexpr uint32_t kUnits = 64;
+constexpr smt::DoorStep kStep{3, 0, 1};
+constexpr smt::DoorStep kBrief{7, 1, 1};  // all units are one step
 
 // Each thread counts itself for its CTA. Labels and registers have names that the prologue has, too.
 const char* kCount = R"(
@@ -59,7 +61,8 @@ public:
         }
         return units;
     }
-    uint64_t word(uint32_t value) { return copy_in(std::vector<uint32_t>{value}); }
+    uint64_t word(uint32_t value) { return words({value}); }
+    uint64_t words(const std::vector<uint32_t>& values) { return copy_in(values); }
     uint32_t at(uint64_t word) { return copy_out<uint32_t>(word, 1)[0]; }
 
 private:
@@ -81,34 +84,63 @@ TEST_CASE("without orders the door admits all") {
 
 TEST_CASE("a run that is not stopped admits all of its units, and moves the frontier by steps") {
     DoorDevice device;
-    const uint64_t stopped = device.word(6), frontier = device.word(0);
-    CHECK(device.run({stopped, frontier, 7, 0, kUnits, kShift}) == units(0, kUnits));
-    CHECK(device.at(frontier) == kUnits + 8);  // the last step's first unit: two steps on
-    const uint64_t other = device.word(0);
-    CHECK(device.run({stopped, other, 7, 10, 30, kShift}) == units(10, 30));
-    CHECK(device.at(other) == 24 + 16);
-    CHECK(device.at(stopped) == 6);
+    for (const uint16_t early : {0, 1, 9, 64}) {
+        const smt::DoorStep step{kStep.shift, 0, early};
+        const uint64_t stopped = device.word(6), frontier = device.word(0);
+        CHECK(device.run({stopped, frontier, 7, 0, kUnits, step}) == units(0, kUnits));
+        CHECK(device.at(frontier) == kUnits + 8);  // the last step's first unit: two steps on
+        const uint64_t other = device.word(0);
+        CHECK(device.run({stopped, other, 7, 10, 30, step}) == units(10, 30));
+        CHECK(device.at(other) == 24 + 16);
+        CHECK(device.at(stopped) == 6);
+    }
 }
 
 TEST_CASE("a run that is stopped admits the units below its frontier, which is final then") {
     DoorDevice device;
-    const uint64_t stopped = device.word(7);
-    const uint64_t fresh = device.word(0), moved = device.word(24);
-    CHECK(device.run({stopped, fresh, 7, 0, kUnits, kShift}).empty());
-    CHECK(device.at(fresh) == smt::kFinalFrontier);
-    CHECK(device.run({stopped, moved, 7, 0, kUnits, kShift}) == units(0, 24));
-    CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
-    // Once more: final.
-    CHECK(device.run({device.word(0), moved, 7, 0, kUnits, kShift}) == units(0, 24));
-    CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
-    // The rest, as a run with a later number.
-    const uint64_t rest = device.word(0);
-    CHECK(device.run({stopped, rest, 8, 24, kUnits, kShift}) == units(24, kUnits));
+    for (const uint16_t early : {0, 1, 9, 64}) {
+        const smt::DoorStep step{kStep.shift, 0, early};
+        const uint64_t stopped = device.word(7);
+        const uint64_t fresh = device.word(0), moved = device.word(24);
+        CHECK(device.run({stopped, fresh, 7, 0, kUnits, step}).empty());
+        CHECK(device.at(fresh) == smt::kFinalFrontier);
+        CHECK(device.run({stopped, moved, 7, 0, kUnits, step}) == units(0, 24));
+        CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
+        // Once more: final.
+        CHECK(device.run({device.word(0), moved, 7, 0, kUnits, step}) == units(0, 24));
+        CHECK(device.at(moved) == (smt::kFinalFrontier | 24));
+        // The rest, as a run with a later number.
+        const uint64_t rest = device.word(0);
+        CHECK(device.run({stopped, rest, 8, 24, kUnits, step}) == units(24, kUnits));
+    }
+}
+
+TEST_CASE("a brief run decides on the next one, and that runs whole whatever is stopped then") {
+    DoorDevice device;
+    const uint64_t frontiers = device.words({0, 0, 5, 0});
+    const uint64_t next = frontiers + 4;
+    CHECK(device.run({device.word(6), frontiers, 7, 0, kUnits, kBrief}) == units(0, kUnits));
+    CHECK(device.at(next) == smt::kWholeFrontier);
+    // It was decided on before the stop; it decides against the one behind it, of which five units had begun.
+    CHECK(device.run({device.word(8), next, 8, 10, 40, kBrief}) == units(10, 40));
+    CHECK(device.at(next) == smt::kWholeFrontier);
+    CHECK(device.at(next + 4) == (smt::kFinalFrontier | 5));
+    CHECK(device.run({device.word(0), next + 4, 9, 0, kUnits, kBrief}) == units(0, 5));
+}
+
+TEST_CASE("a brief run that is refused decides on nothing, and a frontier that is final stays so") {
+    DoorDevice device;
+    const uint64_t frontiers = device.words({0, 0, smt::kFinalFrontier | 3});
+    CHECK(device.run({device.word(7), frontiers, 7, 0, kUnits, kBrief}).empty());
+    CHECK(device.at(frontiers) == smt::kFinalFrontier);
+    CHECK(device.at(frontiers + 4) == 0);
+    CHECK(device.run({device.word(7), frontiers + 4, 8, 0, kUnits, kBrief}) == units(0, kUnits));
+    CHECK(device.at(frontiers + 8) == (smt::kFinalFrontier | 3));
 }
 
 TEST_CASE("all threads of a CTA are admitted or refused, whatever its width") {
     DoorDevice device;
     for (const uint32_t threads : {2u, 32u, 66u, 256u}) {
-        CHECK(device.run({device.word(1), device.word(5), 1, 0, kUnits, kShift}, threads) == units(0, 5));
+        CHECK(device.run({device.word(1), device.word(5), 1, 0, kUnits, kStep}, threads) == units(0, 5));
     }
 }

@@ -1,10 +1,12 @@
 // mixed ROUNDS [PAUSE_MS [BLOCKS]]: on each of three streams, kernels that can be managed and kernels that
 // are launched as they are (an attribute sees to that; one that all others have does not) in a random row,
-// with copies and events between them. What each does depends on what all before it did; the host does the
+// with fills, copies and events between them. What each does depends on what all before it did; the host does the
 // same and compares. Prints how many launches went as they are.
 #include <time.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
@@ -70,6 +72,23 @@ void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool unmana
     for (uint32_t& each : line.expected) each = each * by + plus;
 }
 
+// A part of it is filled, or copied over another one.
+void move(Line& line, std::mt19937& random) {
+    const size_t half = line.expected.size() / 2, count = 1 + random() % half, to = random() % half;
+    const CUdeviceptr there = line.memory + 4 * to;
+    const auto first = line.expected.begin(), at = first + static_cast<std::ptrdiff_t>(to);
+    if (random() % 2) {
+        const auto value = static_cast<unsigned>(random() % 1000);
+        CHECK(cuMemsetD32Async(there, value, count, line.stream));
+        std::fill_n(at, count, value);
+    } else {
+        const size_t from = half + random() % (half - count + 1);
+        const size_t most = std::min(count, half - to);  // they do not overlap
+        CHECK(cuMemcpyDtoDAsync(there, line.memory + 4 * from, 4 * most, line.stream));
+        std::copy_n(first + static_cast<std::ptrdiff_t>(from), most, at);
+    }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -97,6 +116,7 @@ int main(int count, char** arguments) {
             const bool as_it_is = random() % 2 == 0;
             unmanaged += as_it_is;
             launch(step, line, random() % 100, random() % 100, as_it_is);
+            if (random() % 3 == 0) move(line, random);
         }
         if (random() % 3 == 0) {  // one line takes over what another has
             Line& other = lines[random() % kStreams];

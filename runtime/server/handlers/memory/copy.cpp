@@ -3,6 +3,7 @@
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/memory/copy_plan.h"
+#include "runtime/server/handlers/memory/move.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
@@ -34,13 +35,26 @@ CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot,
     return tell_by_word(call, *stream, word, request.done_value, !request.to_device);
 }
 
+// `last`: nothing else is enqueued behind it before the stream's next guard.
+CUresult enqueue(Call& call, const CopyPlan& plan, Stream& stream, bool last) {
+    if (last && plan.to.type == CU_MEMORYTYPE_DEVICE && plan.from.type == CU_MEMORYTYPE_DEVICE) {
+        const CUresult status =
+            launch_move(call, stream, [&](dispatch::Moves& moves, dispatch::MoveLaunch* launch) {
+                return moves.plan(plan.shape(), [](CUdeviceptr) { return false; }, launch);
+            });
+        if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+    }
+    SMT_TRY(stream.guard());
+    return plan.enqueue(call.driver, stream.handle);
+}
+
 CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     CopyPlan plan;
     SMT_TRY(plan_copy(call, request, &plan));
     SMT_TRY(call.uses.begin());
     StreamPointer stream;
-    SMT_TRY(use_stream(call, request.stream, &stream));
-    SMT_TRY(plan.enqueue(call.driver, stream->handle));
+    SMT_TRY(call.launch_stream(request.stream, &stream));
+    SMT_TRY(enqueue(call, plan, *stream, request.answer == CopyAnswer::kEnqueued));
     if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
     // A wait on a capturing stream is the application's error, which the driver reports.
     if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))

@@ -1,5 +1,5 @@
-// Which launch stands for a fill or a copy of a graph.
-#include "runtime/dispatch/graph_moves.h"
+// Which launch stands for a fill or a copy.
+#include "runtime/dispatch/moves.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -10,12 +10,12 @@ namespace smt::runtime::dispatch {
 namespace {
 
 // Functions are numbered in the order in which they are asked for, from 1.
-struct Moves {
+struct Planned {
     static inline std::map<std::string, uint64_t> functions;
     DriverApi driver{};
-    GraphMoves moves{driver};
+    mutable Moves moves{driver};
 
-    Moves() {
+    Planned() {
         functions.clear();
         driver.cuModuleLoadDataEx = [](CUmodule*, const void*, unsigned, CUjit_option*, void**) {
             return CUDA_SUCCESS;
@@ -33,7 +33,7 @@ struct Moves {
     std::string said(CUresult status, const MoveLaunch& launch) const {
         if (status != CUDA_SUCCESS) return "none";
         for (const auto& [name, number] : functions)
-            if (reinterpret_cast<CUfunction>(number) == launch.function)
+            if (reinterpret_cast<CUfunction>(number) == launch.form->function)
                 return name + " " + std::to_string(launch.count) + " in rows of " +
                        std::to_string(launch.width) + ", " + std::to_string(launch.blocks);
         return "?";
@@ -70,8 +70,8 @@ CUDA_MEMCPY3D copy_of(CUdeviceptr to, CUdeviceptr from, size_t width, size_t hei
 
 }  // namespace
 
-TEST_CASE("graph moves: fills are made of the widest elements that fit", "[dispatch]") {
-    const Moves it;
+TEST_CASE("moves: fills are made of the widest elements that fit", "[dispatch]") {
+    const Planned it;
     unsigned value = 0;
     CHECK(it.fill(0x1000, 1, 64, 1, 0, 0x1234, &value) == "smt_fill_16 4 in rows of 4, 1");
     CHECK(value == 0x34343434);
@@ -84,8 +84,8 @@ TEST_CASE("graph moves: fills are made of the widest elements that fit", "[dispa
     CHECK(it.fill(0x1000, 4, 1 << 20, 1, 0) == "smt_fill_16 262144 in rows of 262144, 128");
 }
 
-TEST_CASE("graph moves: rows apart from each other are filled by their own elements", "[dispatch]") {
-    const Moves it;
+TEST_CASE("moves: rows apart from each other are filled by their own elements", "[dispatch]") {
+    const Planned it;
     unsigned value = 0;
     CHECK(it.fill(0x1000, 1, 64, 10, 64) == "smt_fill_16 40 in rows of 40, 1");
     CHECK(it.fill(0x1000, 1, 64, 10, 256, 0x1234, &value) == "smt_fill_1 640 in rows of 64, 1");
@@ -96,8 +96,8 @@ TEST_CASE("graph moves: rows apart from each other are filled by their own eleme
     CHECK(it.fill(0x1000, 1, 1ull << 40, 1ull << 30, 1ull << 40) == "none");
 }
 
-TEST_CASE("graph moves: copies within device memory, by what both ends are aligned to", "[dispatch]") {
-    const Moves it;
+TEST_CASE("moves: copies within device memory, by what both ends are aligned to", "[dispatch]") {
+    const Planned it;
     MoveLaunch launch;
     CHECK(it.copy(copy_of(0x2000, 0x1000, 64), &launch) == "smt_copy_16 4 in rows of 4, 1");
     CHECK((launch.to == 0x2000 && launch.from == 0x1000));
@@ -114,8 +114,8 @@ TEST_CASE("graph moves: copies within device memory, by what both ends are align
     CHECK(it.copy(rows, &launch) == "smt_copy_16 20 in rows of 20, 1");
 }
 
-TEST_CASE("graph moves: other copies have no kernel", "[dispatch]") {
-    const Moves it;
+TEST_CASE("moves: other copies have no kernel", "[dispatch]") {
+    const Planned it;
     MoveLaunch launch;
     CUDA_MEMCPY3D node = copy_of(0x2000, 0x1000, 64);
     node.srcMemoryType = CU_MEMORYTYPE_HOST;

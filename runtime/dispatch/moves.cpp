@@ -1,8 +1,9 @@
-#include "runtime/dispatch/graph_moves.h"
+#include "runtime/dispatch/moves.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "rewriter/device/door_text.h"
@@ -17,14 +18,16 @@ constexpr const char* kMovesHeader = R"(.version 7.8
 .address_size 64
 )";
 
+constexpr uint32_t kDoorAt = 64;  // in the parameters: behind seven words, at a multiple of 16
+
 // A thread takes elements i, i + 256 and so on of its block's. An element's row is looked for only where
-// there are several.
+// there are several. Of a block that is whole and in one row all are loaded before the first is stored.
 constexpr const char* kMoveBegin = R"(
 .visible .entry smt_{0}_{1}(.param .u64 to, .param .u64 to_pitch, .param .u64 from, .param .u64 from_pitch,
     .param .u64 width, .param .u64 count, .param .u32 value, .param .align 16 .b8 door[{2}])
 {{
   .reg .pred %p<3>;
-  .reg .b32 %r<3>, %v<4>;
+  .reg .b32 %r<3>, %v<4>, %w<{3}>;
   .reg .b64 %i, %row, %column, %at, %source, %to, %to_pitch, %from, %from_pitch, %width, %count;
 )";
 constexpr const char* kMoveBody = R"(
@@ -44,6 +47,12 @@ constexpr const char* kMoveBody = R"(
   cvt.u64.u32 %at, %r1;
   add.u64 %i, %i, %at;
   mov.u32 %r2, 0;
+  add.u64 %at, %i, {5};
+  setp.ge.u64 %p0, %at, %width;
+  @%p0 bra AGAIN;
+  mad.lo.u64 %at, %i, {0}, %to;
+  mad.lo.u64 %source, %i, {0}, %from;
+{6}  bra OVER;
 AGAIN:
   setp.ge.u64 %p0, %i, %count;
   @%p0 bra OVER;
@@ -71,19 +80,42 @@ OVER:
 }}
 )";
 
+// `values`: "%v" or "%w". `first`: the number of the first of its registers.
+std::string values_of(uint32_t bytes, const char* values, uint32_t first) {
+    if (bytes != 16) return fmt::format("{}{}", values, first);
+    return fmt::format("{{{0}{1}, {0}{2}, {0}{3}, {0}{4}}}", values, first, first + 1, first + 2, first + 3);
+}
+
+const char* type_of(uint32_t bytes) {
+    return bytes == 16 ? "v4.u32" : bytes == 4 ? "u32" : bytes == 2 ? "u16" : "u8";
+}
+
 std::string access_of(uint32_t bytes, bool copies) {
-    const bool wide = bytes == 16;
-    const std::string type = wide ? "v4.u32" : fmt::format("u{}", 8 * bytes),
-                      values = wide ? "{%v0, %v1, %v2, %v3}" : "%v0";
-    const std::string load = copies ? fmt::format("ld.global.{} {}, [%source];\n  ", type, values) : "";
-    return load + fmt::format("st.global.{} [%at], {};", type, values);
+    const std::string values = values_of(bytes, "%v", 0);
+    const std::string load =
+        copies ? fmt::format("ld.global.{} {}, [%source];\n  ", type_of(bytes), values) : "";
+    return load + fmt::format("st.global.{} [%at], {};", type_of(bytes), values);
+}
+
+// Of all elements of a thread, with one address.
+std::string whole_access_of(uint32_t bytes, bool copies) {
+    const uint32_t registers = bytes == 16 ? 4 : 1;
+    std::string loads, stores;
+    for (uint32_t i = 0; i < MoveLaunch::kEach; ++i) {
+        const uint32_t at = i * MoveLaunch::kThreads * bytes;
+        const std::string values = copies ? values_of(bytes, "%w", registers * i) : values_of(bytes, "%v", 0);
+        loads += fmt::format("  ld.global.{} {}, [%source+{}];\n", type_of(bytes), values, at);
+        stores += fmt::format("  st.global.{} [%at+{}], {};\n", type_of(bytes), at, values);
+    }
+    return (copies ? loads : "") + stores;
 }
 
 std::string move_kernel(const char* name, uint32_t bytes, bool copies) {
-    return fmt::format(kMoveBegin, name, bytes, sizeof(smt::DoorLaunch)) +
+    constexpr uint32_t kLast = MoveLaunch::kThreads * (MoveLaunch::kEach - 1);
+    return fmt::format(kMoveBegin, name, bytes, sizeof(smt::DoorLaunch), 4 * MoveLaunch::kEach) +
            smt::door_text("door", false, false) +
            fmt::format(kMoveBody, bytes, MoveLaunch::kThreads * MoveLaunch::kEach, access_of(bytes, copies),
-                       MoveLaunch::kThreads, MoveLaunch::kEach);
+                       MoveLaunch::kThreads, MoveLaunch::kEach, kLast, whole_access_of(bytes, copies));
 }
 
 // The value of four bytes of a fill by smaller elements.
@@ -99,42 +131,57 @@ std::span<void*> MoveLaunch::parameters() {
     return each_;
 }
 
-bool GraphMoves::loaded() const {
-    const std::lock_guard lock(mutex_);
-    return loaded_;
+KernelCall MoveLaunch::call() const {
+    KernelCall call;
+    call.function = form;
+    call.grid[0] = blocks;
+    call.block[0] = kThreads;
+    const uint64_t words[] = {to, to_pitch, from, from_pitch, width, count, value};
+    static_assert(sizeof words <= kDoorAt);
+    call.parameters.resize(sizeof words);
+    std::memcpy(call.parameters.data(), words, sizeof words);
+    return call;
 }
 
-CUresult GraphMoves::load() {
+CUresult Moves::load() {
     const std::lock_guard lock(mutex_);
-    if (loaded_) return CUDA_SUCCESS;
+    if (loaded()) return CUDA_SUCCESS;
+    if (!failed_) failed_ = load_all();
+    loaded_.store(*failed_ == CUDA_SUCCESS, std::memory_order_release);
+    return *failed_;
+}
+
+CUresult Moves::load_all() {
     std::string text = kMovesHeader;
     for (const uint32_t bytes : kSizes)
         text += move_kernel("fill", bytes, false) + move_kernel("copy", bytes, true);
     CUmodule module = nullptr;
     SMT_TRY(driver_.cuModuleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr));
+    const auto find = [&](const char* name, uint32_t bytes, ManagedFunction& form) {
+        form.form = Form::kDoor;
+        form.launch_offset = kDoorAt;
+        return driver_.cuModuleGetFunction(&form.function, module,
+                                           fmt::format("smt_{}_{}", name, bytes).c_str());
+    };
     for (size_t i = 0; i < std::size(kSizes); ++i) {
-        const std::string fill = fmt::format("smt_fill_{}", kSizes[i]),
-                          copy = fmt::format("smt_copy_{}", kSizes[i]);
-        SMT_TRY(driver_.cuModuleGetFunction(&fills_[i], module, fill.c_str()));
-        SMT_TRY(driver_.cuModuleGetFunction(&copies_[i], module, copy.c_str()));
+        SMT_TRY(find("fill", kSizes[i], fills_[i]));
+        SMT_TRY(find("copy", kSizes[i], copies_[i]));
     }
-    loaded_ = true;
     return CUDA_SUCCESS;
 }
 
-CUresult GraphMoves::give_function(uint32_t bytes, MoveLaunch* launch) const {
+CUresult Moves::give_form(uint32_t bytes, MoveLaunch* launch) {
     constexpr uint64_t kBlock = uint64_t{MoveLaunch::kThreads} * MoveLaunch::kEach;
     const uint64_t blocks = (launch->count + kBlock - 1) / kBlock;
     if (blocks == 0 || blocks > smt::kMostDoorUnits) return CUDA_ERROR_NOT_SUPPORTED;
     launch->blocks = static_cast<uint32_t>(blocks);
-    const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < std::size(kSizes); ++i)
-        if (kSizes[i] == bytes) launch->function = (launch->copies ? copies_ : fills_)[i];
+        if (kSizes[i] == bytes) launch->form = &(launch->copies ? copies_ : fills_)[i];
     return CUDA_SUCCESS;
 }
 
 // What lies in one piece is filled by the widest elements that fit.
-CUresult GraphMoves::plan(const CUDA_MEMSET_NODE_PARAMS& node, MoveLaunch* launch) const {
+CUresult Moves::plan(const CUDA_MEMSET_NODE_PARAMS& node, MoveLaunch* launch) {
     const uint32_t bytes = node.elementSize;
     const uint64_t all = uint64_t{node.width} * node.height, row = uint64_t{node.width} * bytes;
     if (bytes != 1 && bytes != 2 && bytes != 4) return CUDA_ERROR_NOT_SUPPORTED;
@@ -151,10 +198,10 @@ CUresult GraphMoves::plan(const CUDA_MEMSET_NODE_PARAMS& node, MoveLaunch* launc
         launch->width = launch->count = all * bytes / size;
         launch->value = repeated(node.value, bytes);
     }
-    return give_function(size, launch);
+    return give_form(size, launch);
 }
 
-CUresult GraphMoves::plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, MoveLaunch* launch) const {
+CUresult Moves::plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, MoveLaunch* launch) {
     const auto device = [&](CUmemorytype type, CUdeviceptr address) {
         return type == CU_MEMORYTYPE_DEVICE || (type == CU_MEMORYTYPE_UNIFIED && on_device(address));
     };
@@ -176,7 +223,7 @@ CUresult GraphMoves::plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, 
         if ((launch->from | launch->to | row | pitches) % wider == 0) size = wider;
     launch->count = all / size;
     launch->width = whole ? launch->count : row / size;
-    return give_function(size, launch);
+    return give_form(size, launch);
 }
 
 }  // namespace smt::runtime::dispatch
