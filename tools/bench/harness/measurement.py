@@ -1,12 +1,13 @@
 """What scripts that measure have in common: options and a budget, processes that answer, servers that are
 asked, rows that are written as they come, and a table also of a run that is cut off by SIGTERM."""
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 
-from harness import Lines, base_environment
+from harness import ROOT, Lines, base_environment
 from talker import Talker
 
 
@@ -19,6 +20,27 @@ def simulated(build, **device):
     return found
 
 
+PLACES = {"--out": "OUT", "--build": "BUILD", "--interpreter": "PYTHON"}   # of this machine
+
+
+def command_line(arguments):
+    """A script's arguments, itself first, as others can repeat them."""
+    words = [os.path.relpath(os.path.realpath(arguments[0]), ROOT)]
+    for word in arguments[1:]:
+        option, equals, _ = word.partition("=")
+        if equals and option in PLACES:
+            word = f"{option}={PLACES[option]}"
+        words.append(PLACES.get(words[-1], word))
+    return shlex.join(words)
+
+
+def note_command(out, lines):
+    """Beside the rows, for claims of them: OUT/NAME.command for OUT/NAME.jsonl."""
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, lines.removesuffix(".jsonl") + ".command"), "w") as file:
+        file.write(command_line(sys.argv) + "\n")
+
+
 class Measurement:
     """`measure`, `table` and `bad` are of the script. `options` has out (None: no file) and budget (seconds;
     0: no limit)."""
@@ -26,6 +48,8 @@ class Measurement:
     def __init__(self, options, places, lines, environment):
         self.options, self.places = options, places
         self.lines = Lines(os.path.join(options.out, lines) if options.out else None)
+        if options.out:
+            note_command(options.out, lines)
         self.begun = time.monotonic()
         self.end = self.begun + options.budget if options.budget else float("inf")
         self.environment = {**base_environment(with_libraries=False), **environment}
