@@ -35,6 +35,7 @@ STOPS_ONLY = 1 << 31    # in a seed of SMT_STRESS
 SHARES = 0.2            # of the budget, at most, for shares of GPU time
 AHEAD = 2               # processes that load their libraries while another one runs
 SILENT = 90             # seconds natively without a word from a program
+AGAIN = 10              # seconds that are left for another process of a program
 LATE = 20               # seconds beyond its time that a program may take for its last trial
 NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 # Of stops those that leave a launch half done, until it is known of a program
@@ -244,8 +245,8 @@ class ProgramStops(Measurement):
 
     def one_program(self, program, variables, journal, deadline):
         """One process after the other: how many of its stops were half way a process says at its end."""
-        while (time.monotonic() < deadline and program.half_way < self.options.stops and not program.failed
-               and not program.missing):
+        while (time.monotonic() < deadline - (AGAIN if program.processes else 0) and not program.missing
+               and program.half_way < self.options.stops and not program.failed):
             ratio = program.half_way / program.stops if program.stops else GUESS
             goal = 1.05 * (self.options.stops - program.half_way) / max(ratio, 0.01)
             self.process_of(program, variables, journal, deadline, goal)

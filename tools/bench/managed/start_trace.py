@@ -91,18 +91,23 @@ def longest(calls):
 
 
 def served(path, pid):
-    """Of SMT_CALLS: what the server's threads did for one process, in ms, and for which driver functions."""
+    """Of SMT_CALLS: what the server's threads did for one process, in ms, in which of its calls most, and by
+    which of the driver's functions."""
     if not os.path.exists(path):
         return None
     with open(path) as file:
         lanes = [lane for lane in map(json.loads, file) if lane["pid"] == pid]
-    sums, driver = collections.Counter(), collections.Counter()
+    sums, driver, calls = collections.Counter(), collections.Counter(), {}
     for lane in lanes:
         for call in lane["calls"]:
-            sums.update({each: call[each] for each in SERVER})
+            of = {each: call[each] for each in SERVER}
+            sums.update(of)
+            calls.setdefault(call["name"], collections.Counter()).update(of)
         for function in lane["driver"]:
             driver[function["name"]] += function["total"]
+    most = sorted(calls, key=lambda name: -sum(calls[name].values()))[:LONGEST]
     return {**{each: round(sums[each] / 1e6, 3) for each in SERVER},
+            "calls": [(name, *(round(calls[name][each] / 1e6, 3) for each in SERVER)) for name in most],
             "functions": [(name, round(ns / 1e6, 3)) for name, ns in driver.most_common(LONGEST)]}
 
 
@@ -241,14 +246,17 @@ class StartTrace:
         print(f"{name:<22}" + "".join(f"{'-':>10}" if each is None else f"{each:>10.2f}" for each in cells))
 
     def show_longest(self, mode):
-        print("\nwhat took longest in the last round, ms: the program's calls; in the server, the driver's")
+        print("\nwhat took longest in the last round, ms: the program's calls; in the server these calls "
+              f"({', '.join(SERVER)}), and functions of the driver")
         for state in self.states():
             row = next((row for row in reversed(self.rows)
                         if row["state"] == state and row["mode"] == mode), {})
             print(f"{state}:", ", ".join(f"{name} {ms:.2f} ({times})"
                                          for name, times, ms in row.get("longest", [])))
-            functions = (row.get("server") or {}).get("functions", [])
-            if functions:
-                print("  server:", ", ".join(f"{name} {ms:.2f}" for name, ms in functions))
+            server = row.get("server") or {"calls": [], "functions": []}
+            for name, *of in server["calls"]:
+                print(f"  server: {name}", " ".join(f"{ms:.2f}" for ms in of))
+            if server["functions"]:
+                print("  driver:", ", ".join(f"{name} {ms:.2f}" for name, ms in server["functions"]))
             for at, text in row.get("notes", []):
                 print(f"  {'' if at is None else f'{at:.1f}: '}{text}")
