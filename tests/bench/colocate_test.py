@@ -292,9 +292,10 @@ class Claims(unittest.TestCase):
         self.assertEqual((weight["value"], weight["baselines"]), (2.0, [{"name": "wanted", "value": 2.0}]))
 
     def test_the_file_stays_as_it_is_beside_them(self):
-        self.assertEqual(json.loads(claims.formatted(self.data)), self.data)
+        self.assertEqual(json.loads(claims.results_file.formatted(self.data)), self.data)
         once = claims.merged(self.data, "a-run", self.RUN, self.found)
-        self.assertEqual(claims.formatted(json.loads(claims.formatted(once))), claims.formatted(once))
+        text = claims.results_file.formatted(once)
+        self.assertEqual(claims.results_file.formatted(json.loads(text)), text)
         again = claims.merged(once, "a-run", self.RUN, [{**self.found[0], "value": 1.0}])
         self.assertEqual(len(claims.report.claims_of(again)), len(claims.report.claims_of(once)))
         before = {claim["id"] for claim in claims.report.claims_of(self.data)}

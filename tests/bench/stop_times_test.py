@@ -46,9 +46,15 @@ class StopTimes(unittest.TestCase):
         for row in rows:
             self.assertTrue(row["same_bits"], row)
             self.assertEqual(row["stops"], len(row["all_us"]))
-            self.assertEqual(row["block_by"], "one wave")
+            self.assertEqual((row["block_by"], row["group"]), ("clock", "own"))
+            self.assertGreaterEqual(row["block_us"], 20, row)   # what each block takes, by its own clock
             self.assertAlmostEqual(row["beyond_us"]["p50"], row["stop_us"]["p50"] - row["block_us"], places=1)
             self.assertIn("has a door", row["treatment"])
+        for group in self.rows("group"):
+            self.assertEqual((group["group"], group["kernels"]), ("own", ["stub_long", "stub_wide"]))
+            self.assertEqual(group["stops"],
+                             sum(row["stops"] for row in rows if row["by"] == group["by"]))
+        self.assertEqual({group["by"] for group in self.rows("group")}, {"urgent", "stress"})
         self.assertGreater(sum(row["stops"] for row in rows if row["by"] == "stress"), 10, rows)
         self.assertGreater(sum(row["stops"] for row in rows if row["by"] == "urgent"), 0, rows)
 

@@ -16,9 +16,11 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import report  # noqa: E402
+import results_file  # noqa: E402
 import summary  # noqa: E402
 from figures import geometric_mean, median  # noqa: E402
 from modes import Mode  # noqa: E402
+from results_file import ordered, rounded  # noqa: E402
 
 TITLE = "Services and trainings of PyTorch on one GPU"
 TEXT = ["Modes alternate within a round (`tools/bench/colocate`). Requests arrive by a Poisson process, at a "
@@ -36,15 +38,11 @@ SERVICES = {   # claim, unit, better
                    "lower"),
     "training": ("Rate of a training beside a service, to alone", "of its rate alone", "higher"),
     "sum": ("What a service and a training side by side get done", "of what one does alone", "higher")}
-DIGITS = 4   # that count
+HOME = {"title": TITLE, "text": TEXT}
 
 
 def name_of(mode):
     return NAMES.get(mode) or "smt, " + mode.removeprefix("smt:").replace(",", ", ")
-
-
-def rounded(value):
-    return float(f"{value:.{DIGITS}g}")
 
 
 def of_values(values):
@@ -68,13 +66,6 @@ def over_pairs(name, words, run, modes, main, what, unit, better):
             "statistic": "geometric mean", "n": len(values), "of": of,
             "spread": f"smallest and largest of {what}", "unit": unit, "better": better,
             **({"baselines": beside} if beside else {})}
-
-
-def ordered(claim):
-    """As in results.json."""
-    keys = ("id", "claim", "run", "value", "statistic", "n", "of", "low", "high", "spread", "unit", "better",
-            "baselines")
-    return {key: claim[key] for key in keys if key in claim}
 
 
 def of_services(rows, run, main):
@@ -140,41 +131,8 @@ def claims_of(rows, run, main):
                                          *of_closed(rows, run))]
 
 
-def one_line(value):
-    return json.dumps(value, ensure_ascii=False)
-
-
-def formatted(data):
-    """The text of results.json."""
-    def block(name, lines, ends):
-        return f' "{name}": {ends[0]}\n' + ",\n".join(f"  {line}" for line in lines) + f"\n {ends[1]}"
-
-    def section(each):
-        head = ", ".join(f"{one_line(key)}: {one_line(value)}" for key, value in each.items()
-                         if key != "claims")
-        claims = ",\n".join(f"   {one_line(claim)}" for claim in each["claims"])
-        return f'{{{head}, "claims": [\n{claims}\n  ]}}'
-
-    def named(of):
-        return [f"{one_line(key)}: {one_line(value)}" for key, value in data[of].items()]
-    return "{\n" + ",\n".join((
-        block("text", map(one_line, data["text"]), "[]"), f' "summary": {one_line(data["summary"])}',
-        block("machines", named("machines"), "{}"), block("runs", named("runs"), "{}"),
-        block("sections", map(section, data["sections"]), "[]"),
-        block("figures", map(one_line, data["figures"]), "[]"))) + "\n}\n"
-
-
 def merged(data, name, run, claims):
-    """With these claims in place of those of the same names."""
-    data = json.loads(json.dumps(data))
-    data["runs"][name] = run
-    section = next((each for each in data["sections"] if each["title"] == TITLE), None)
-    if section is None:
-        section = {"title": TITLE, "text": TEXT, "claims": []}
-        data["sections"].append(section)
-    new = {claim["id"]: claim for claim in claims}
-    section["claims"] = [new.pop(claim["id"], claim) for claim in section["claims"]] + list(new.values())
-    return data
+    return results_file.merged(data, HOME, name, run, claims)
 
 
 def command_of(folder):
@@ -186,31 +144,11 @@ def command_of(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", metavar="OUT")
-    parser.add_argument("--run", required=True)
-    parser.add_argument("--commit", required=True)
-    parser.add_argument("--machine", required=True)
-    parser.add_argument("--raw", required=True, help="where the rows are")
-    parser.add_argument("--note")
+    results_file.add_options(parser)
     parser.add_argument("--main", default="smt:priority")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    run = {"command": "; ".join(map(command_of, options.folders)), "commit": options.commit,
-           "machine": options.machine, "raw": options.raw, **({"note": options.note} if options.note else {})}
     claims = claims_of(summary.read(options.folders), options.run, options.main)
-    text = report.DATA.read_text()
-    data = merged(json.loads(text), options.run, run, claims)
-    wrong = report.mistakes(data)
-    if formatted(json.loads(text)) != text:
-        wrong.append("results.json is not written as this script writes it")
-    for each in claims:
-        print(one_line(each))
-    if wrong or not claims:
-        print("\n".join(wrong) or "no claims", file=sys.stderr)
-        return 1
-    if options.write:
-        report.DATA.write_text(formatted(data))
-    return 0
+    return results_file.put(options, HOME, "; ".join(map(command_of, options.folders)), claims)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 from harness import Lines, Places, Runtime, base_environment, tail  # noqa: E402
+from measurement import note_command  # noqa: E402
 
 STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 MODES = ("native", "off", "idle", "used", "stress", "stops")
@@ -160,7 +161,7 @@ def main():
     unknown = [mode for mode in options.modes if mode not in MODES]
     if unknown:
         parser.error(f"no mode {', '.join(unknown)}; there are {', '.join(MODES)}")
-    os.makedirs(options.out, exist_ok=True)
+    note_command(options.out, "doors.jsonl")
     return Doors(options).run()
 
 

@@ -1,13 +1,14 @@
 """The CUDA driver as a Python program calls it, for programs that need no library: kernels are PTX."""
 import ctypes
 
-# Each block is there for so many nanoseconds, and counts itself.
+# Each block is there for so many nanoseconds, and counts itself. Where there is room for it, it also writes
+# when it began and ended, in nanoseconds of the GPU's clock.
 ENTRY = """
-.visible .entry NAME(.param .u64 count, .param .u64 nanoseconds)
+.visible .entry NAME(.param .u64 count, .param .u64 nanoseconds, .param .u64 times)
 {
     .reg .pred %p;
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<5>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<7>;
     mov.u64 %rd1, %globaltimer;
     ld.param.u64 %rd0, [nanoseconds];
 again:
@@ -22,6 +23,15 @@ again:
     @%p bra done;
     mov.u32 %r1, 1;
     red.global.add.u32 [%rd3], %r1;
+    ld.param.u64 %rd4, [times];
+    setp.eq.u64 %p, %rd4, 0;
+    @%p bra done;
+    mov.u32 %r2, %ctaid.x;
+    mul.wide.u32 %rd5, %r2, 16;
+    add.s64 %rd4, %rd4, %rd5;
+    st.global.u64 [%rd4], %rd1;
+    mov.u64 %rd6, %globaltimer;
+    st.global.u64 [%rd4+8], %rd6;
 done:
     ret;
 }
@@ -53,10 +63,21 @@ class Driver:
         self.call("cuModuleGetFunction", ctypes.byref(found), self.module, name.encode())
         return found
 
-    def launch(self, kernel, blocks, nanoseconds, threads=64):
-        number, time = ctypes.c_uint64(self.number.value), ctypes.c_uint64(nanoseconds)
-        parameters = (ctypes.c_void_p * 2)(ctypes.addressof(number), ctypes.addressof(time))
+    def launch(self, kernel, blocks, nanoseconds, threads=64, times=0):
+        values = [ctypes.c_uint64(each) for each in (self.number.value, nanoseconds, times)]
+        parameters = (ctypes.c_void_p * 3)(*map(ctypes.addressof, values))
         self.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, None, parameters, None)
+
+    def clocked(self, kernel, blocks, nanoseconds, threads=64):
+        """When each block of a launch began and ended, in ns of the GPU's clock: two lists."""
+        times, found = ctypes.c_uint64(), (ctypes.c_uint64 * (2 * blocks))()
+        self.call("cuMemAlloc_v2", ctypes.byref(times), ctypes.c_size_t(16 * blocks))
+        try:
+            self.launch(kernel, blocks, nanoseconds, threads, times.value)
+            self.call("cuMemcpyDtoH_v2", found, times, ctypes.c_size_t(16 * blocks))
+        finally:
+            self.call("cuMemFree_v2", times)
+        return list(found[::2]), list(found[1::2])
 
     def wait(self):
         self.call("cuCtxSynchronize")

@@ -2,8 +2,9 @@
 
 Each model runs a fixed number of steps. A JSON line of each: the median time of a step, and a hash of what
 it computed. With --trials it does so again and again, from the same begin, with a line each time, until its
-input ends. Weights and data are random, of a fixed seed; nothing is fetched. --device cpu tries all of it
-without a GPU, with tiny sizes and one step; what needs a GPU is named as missing.
+input ends. With --paced it waits for a line of input before it begins, with PyTorch loaded. Weights and data
+are random, of a fixed seed; nothing is fetched. --device cpu tries all of it without a GPU, with tiny sizes
+and one step; what needs a GPU is named as missing.
 """
 import argparse
 import hashlib
@@ -29,6 +30,7 @@ def arguments():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--trials", type=int, help="so many of each; 0: until the input ends")
+    parser.add_argument("--paced", action="store_true", help="begins with a line of input")
     return parser.parse_args()
 
 
@@ -339,6 +341,8 @@ def main():
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
     torch.use_deterministic_algorithms(True, warn_only=True)
+    if OPTIONS.paced:
+        sys.stdin.readline()
     for name in OPTIONS.names or list(MODELS):
         make, steps, same = MODELS[name]
         steps = steps if DEVICE == "cuda" else 1

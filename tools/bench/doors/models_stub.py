@@ -34,8 +34,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--trials", type=int, default=1)
+    parser.add_argument("--paced", action="store_true")
     options = parser.parse_args()
     stopped = int(os.environ.get("SMT_STRESS", "0") != "0")
+    if options.paced:
+        sys.stdin.readline()
     driver = Driver()
     for name in options.names:
         if name == "missing":

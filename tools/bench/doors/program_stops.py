@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Stops of whole programs, until each has had so many: program_stops.py --out DIR [--stops N] [--budget S]
+[--programs A,B,...]
 
-Each program of models.py (PyTorch, torch.compile, JAX, CuPy, Triton) runs natively in two processes at once,
-two trials in each: where the four have other bits it is not deterministic. Then it goes through trials under
-smt (SMT_STRESS, as many stops as there can be), each compared with the native one, until so many of its
-launches were stopped half way, or its part of the budget is over. A few programs at a time, on one server.
+First each program of models.py (PyTorch, torch.compile, JAX, CuPy, Triton) runs under smt alone and
+undisturbed, for the part of its GPU time that is in launches that can be stopped (SMT_JOURNAL=gpu_time), and
+so that later processes find compiled kernels. Then two things happen at the same time, both in the order of
+--programs. Natively two processes run all programs, two trials of each in both: where the four have other
+bits a program is not deterministic. Under smt each program goes through trials (SMT_STRESS, as many stops as
+there can be), until so many of its launches were stopped half way, or its part of the time is over; what a
+program leaves is the others'. A few programs at a time, on one server. Each trial is compared with the native
+ones.
 
-A row in program_stops.jsonl for each trial and each process; one table at the end, also where the run is cut
-off by SIGTERM. Exit code 1 when bits of a deterministic program differ, or a program fails or is
-never stopped.
+A row in program_stops.jsonl for each trial, each process, each share of GPU time and each program, as soon as
+it is known; one table at the end, also where the run is cut off by SIGTERM. Exit code 1 when bits of a
+deterministic program differ, or a program fails, is never stopped, or had too few native runs.
 """
 import argparse
 import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -23,11 +27,15 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-from harness import Lines, Places, Runtime, base_environment  # noqa: E402
-from talker import Talker  # noqa: E402
+from gpu_shares import share_of  # noqa: E402
+from harness import Places, Runtime  # noqa: E402
+from measurement import Measurement, simulated  # noqa: E402
 
 STOPS_ONLY = 1 << 31    # in a seed of SMT_STRESS
-NATIVE = 0.3            # of the budget, at most, for what programs do natively
+SHARES = 0.2            # of the budget, at most, for shares of GPU time
+AHEAD = 2               # processes that load their libraries while another one runs
+SILENT = 90             # seconds natively without a word from a program
+AGAIN = 10              # seconds that are left for another process of a program
 LATE = 20               # seconds beyond its time that a program may take for its last trial
 NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 # Of stops those that leave a launch half done, until it is known of a program
@@ -75,20 +83,31 @@ class Journal:
 
 class Program:
     def __init__(self, name):
-        self.name, self.native, self.missing = name, [], None
-        self.trials = self.wrong = self.stops = self.half_way = self.processes = 0
-        self.seconds, self.failed = 0.0, []
+        self.name, self.native, self.natively_over = name, [], 0
+        self.found, self.missing, self.failed, self.share = [], None, [], None
+        self.stops = self.half_way = self.processes = 0
+        self.seconds, self.disturbed, self.told = 0.0, False, False
+
+    def trials(self):
+        return len(self.found)
+
+    def wrong(self):
+        """Trials with bits that no native one had."""
+        return sum(each not in self.native for each in self.found) if self.native else 0
 
     def deterministic(self):
         return len(set(self.native)) == 1 and len(self.native) >= 2
 
+    def is_missing(self):
+        return self.missing is not None and not self.native and not self.found
+
     def result(self, wanted):
-        if self.missing:
+        if self.is_missing():
             return f"missing: {self.missing}"
-        if not self.native:
-            return "no native run"
+        if len(self.native) < 2:
+            return ("FAILED, " if self.failed else "") + "too few native runs"
         kind = "same bits" if self.deterministic() else "not deterministic natively"
-        if self.deterministic() and self.wrong:
+        if self.deterministic() and self.wrong():
             kind = "WRONG"
         if self.failed:
             kind = "FAILED, " + kind
@@ -96,68 +115,94 @@ class Program:
                        ", too few stops" if self.half_way else ", NEVER STOPPED")
 
     def bad(self):
-        return bool(self.failed or (self.native and not self.missing and not self.half_way) or
-                    (self.deterministic() and self.wrong))
+        return not self.is_missing() and bool(
+            self.failed or len(self.native) < 2 or not self.half_way or
+            (self.deterministic() and self.wrong()))
 
 
-class ProgramStops:
+class ProgramStops(Measurement):
     def __init__(self, options):
-        self.options = options
-        self.places = Places(options.build)
-        self.lines = Lines(os.path.join(options.out, "program_stops.jsonl"))
-        self.begun = time.monotonic()
-        self.end = self.begun + options.budget
-        self.environment = base_environment(with_libraries=False)
-        self.environment["LD_LIBRARY_PATH"] = os.environ.get("LD_LIBRARY_PATH", "")
-        self.environment.update(PYTHONDONTWRITEBYTECODE="1", TORCHINDUCTOR_COMPILE_THREADS="1",
-                                TORCHINDUCTOR_CACHE_DIR=os.path.join(options.out, "inductor"))
+        places, environment = Places(options.build), {
+            "PYTHONDONTWRITEBYTECODE": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "TORCHINDUCTOR_CACHE_DIR": os.path.join(options.out, "inductor")}
+        if options.stub:
+            environment.update(simulated(places.build, grace=1, dispatch_clock=1,
+                                         doors=0 if options.without_doors else 1))
+        super().__init__(options, places, "program_stops.jsonl", environment)
         self.settings = {"SMT_POLICY": "fifo", "SMT_CACHE_DIR": os.path.join(options.out, "cache"),
                          "SMT_COMPILE": options.compile}
-        if options.stub:
-            doors = 0 if options.without_doors else 1
-            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", SMT_PROFILES="none",
-                                    SMT_SIM=f"grace=1,dispatch_clock=1,doors={doors}",
-                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.programs = {name: Program(name) for name in options.programs}
-        self.lock, self.children, self.cut = threading.Lock(), [], False
+        self.lock = threading.Lock()
 
-    def start(self, names, trials, variables, label):
+    def program(self, names, trials, variables, label, *more):
         script = "models_stub.py" if self.options.stub else "models.py"
-        command = [self.options.interpreter, str(HERE / script), "--trials", str(trials), *names]
-        child = Talker(command, {**self.environment, **variables},
-                       os.path.join(self.options.out, f"{label}.txt"))
-        with self.lock:
-            self.children.append(child)
-        return child
+        return self.start([self.options.interpreter, str(HERE / script), "--trials", str(trials), *more,
+                           *names], variables, label)
+
+    def measure(self):
+        if self.options.shares:
+            self.shares(self.begun + SHARES * self.options.budget)
+        natively = [threading.Thread(target=self.one_natively, args=(number,), daemon=True)
+                    for number in range(2)]
+        for thread in natively:
+            thread.start()
+        self.disturb()
+        for thread in natively:
+            thread.join(max(0, self.end - time.monotonic()))
+
+    # ---- shares of GPU time, undisturbed
+
+    def shares(self, deadline):
+        with Runtime(self.places, **self.settings, SMT_JOURNAL="gpu_time") as runtime:
+            journal = self.journal(runtime)
+            names, ahead = list(self.programs), []
+            for at, name in enumerate(names):
+                for next_one in names[at + len(ahead):at + 1 + AHEAD]:
+                    ahead.append(self.program([next_one], 1, self.preloaded(
+                        runtime, SMT_TENANT=f"{next_one}-share"), f"{next_one}-share", "--paced"))
+                if time.monotonic() > deadline:
+                    print(f"no time is left for the GPU time of {', '.join(names[at:])}", flush=True)
+                    break
+                self.share(self.programs[name], ahead.pop(0), runtime, journal, deadline)
+            for child in ahead:
+                child.end()
+            journal.close()
+
+    def share(self, program, child, runtime, journal, deadline):
+        child.tell("")
+        why = None
+        while (said := child.next(deadline)) is not None:
+            program.missing = said.get("missing", program.missing)
+            why = said.get("failed", why)
+        child.finish()
+        child.end()
+        tenant = f"{program.name}-share"
+        journal.at_end(tenant)
+        rows = self.smt(runtime, "log", "--kernels", "--json", "--tenant", tenant)
+        program.share = share_of(list(map(json.loads, rows.splitlines())))
+        self.lines.add(part="share", model=program.name, why=why or program.missing, **(program.share or {}))
 
     # ---- natively
 
-    def natively(self):
-        deadline = self.begun + NATIVE * self.options.budget
-        threads = [threading.Thread(target=self.one_natively, args=(number, deadline)) for number in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def one_natively(self, number, deadline):
+    def one_natively(self, number):
         names, variables = list(self.programs), {}
         with Runtime(self.places, **self.settings) as runtime:
             if self.options.stub:   # there is no device without smt
-                variables = runtime.variables(LD_PRELOAD=self.places.preload)
-            while names and time.monotonic() < deadline:
-                child = self.start(names, 2, variables, f"native-{number}")
-                while (said := child.next(deadline)) is not None:
-                    self.take_native(number, said)
-                    last = said.get("trial") == 2 or "missing" in said or "failed" in said
-                    names = names[names.index(said["model"]) + last:]
+                variables = self.preloaded(runtime)
+            while names and time.monotonic() < self.end - LATE and not self.cut:
+                child = self.program(names, 2, variables, f"native-{number}")
+                while (said := child.next(min(self.end, time.monotonic() + SILENT))) is not None:
+                    over = said.get("trial") == 2 or "missing" in said or "failed" in said
+                    self.take_native(number, said, over)
+                    names = names[names.index(said["model"]) + over:]
                 ended = child.ended()
                 child.end()
-                if names and ended:   # a program that ends the process must not end the others
-                    self.programs[names[0]].failed.append(f"natively: {child.why()}")
+                if names and not self.cut:   # a program that ends the process must not end the others
+                    why = child.why() if ended else f"nothing for {SILENT} s"
+                    self.take_native(number, {"model": names[0], "failed": why}, True)
                     names = names[1:]
 
-    def take_native(self, number, said):
+    def take_native(self, number, said, over):
         with self.lock:
             program = self.programs[said["model"]]
             if "hash" in said:
@@ -165,29 +210,25 @@ class ProgramStops:
             program.missing = said.get("missing", program.missing)
             if "failed" in said:
                 program.failed.append(f"natively: {said['failed']}")
+            program.natively_over += over
             self.lines.add(part="native", process=number, **said)
+            self.tell_if_over(program)
 
     # ---- under smt
 
-    def disturbed(self):
-        wanted = [each for each in self.programs.values() if each.native and not each.missing]
-        if not wanted:
-            return
+    def disturb(self):
         with Runtime(self.places, **self.settings) as runtime:
-            variables = runtime.variables(LD_PRELOAD=self.places.preload)
-            self.wake(runtime)
-            journal = Journal(self.places.smt, {**self.environment, **runtime.variables()})
-            share = (self.end - LATE - time.monotonic()) * self.options.at_once / len(wanted)
-            todo = list(wanted)
+            variables, journal = self.preloaded(runtime), self.journal(runtime)
+            todo = list(self.programs.values())
 
             def work():
                 while True:
                     with self.lock:
                         if not todo or self.cut:
                             return
-                        program = todo.pop(0)
-                    deadline = min(self.end - LATE, time.monotonic() + max(share, 1))
-                    self.one_program(program, variables, journal, deadline)
+                        program, left = todo.pop(0), self.end - LATE - time.monotonic()
+                        share = left * self.options.at_once / (len(todo) + self.options.at_once)
+                    self.one_program(program, variables, journal, time.monotonic() + max(share, 1))
 
             threads = [threading.Thread(target=work, daemon=True) for _ in range(self.options.at_once)]
             for thread in threads:
@@ -195,43 +236,43 @@ class ProgramStops:
             for thread in threads:
                 thread.join()
             journal.close()
-            self.write_kernels(runtime)
+            self.write_kernels(runtime, "kernels.txt")
 
-    def wake(self, runtime):
-        """There is a server from now on, whose journal can be followed."""
-        subprocess.run([self.places.smt, "server", "start"], capture_output=True, timeout=60,
-                       env={**self.environment, **runtime.variables()})
-
-    def write_kernels(self, runtime):
-        done = subprocess.run([self.places.smt, "log", "--kernels"], capture_output=True, text=True,
-                              timeout=60, env={**self.environment, **runtime.variables()})
-        with open(os.path.join(self.options.out, "kernels.txt"), "w") as file:
-            file.write(done.stdout)
+    def journal(self, runtime):
+        """Of a server that is there from now on."""
+        self.smt(runtime, "server", "start")
+        return Journal(self.places.smt, {**self.environment, **runtime.variables()})
 
     def one_program(self, program, variables, journal, deadline):
         """One process after the other: how many of its stops were half way a process says at its end."""
-        while time.monotonic() < deadline and program.half_way < self.options.stops and not program.failed:
+        while (time.monotonic() < deadline - (AGAIN if program.processes else 0) and not program.missing
+               and program.half_way < self.options.stops and not program.failed):
             ratio = program.half_way / program.stops if program.stops else GUESS
             goal = 1.05 * (self.options.stops - program.half_way) / max(ratio, 0.01)
             self.process_of(program, variables, journal, deadline, goal)
+        with self.lock:
+            program.disturbed = True
+            self.tell_if_over(program)
 
     def process_of(self, program, variables, journal, deadline, goal):
         program.processes += 1
         tenant, begun = f"{program.name}-{program.processes}", time.monotonic()
         seed = STOPS_ONLY + self.options.seed + program.processes
-        child = self.start([program.name], 0, {**variables, "SMT_TENANT": tenant, "SMT_STRESS": str(seed)},
-                           tenant)
+        child = self.program([program.name], 0, {**variables, "SMT_TENANT": tenant, "SMT_STRESS": str(seed)},
+                             tenant)
         over, trials = False, 0
         while (said := child.next(deadline + LATE)) is not None:
             if "hash" in said:
                 trials += 1
                 self.take_trial(program, tenant, said)
-            elif "failed" in said or "missing" in said:
-                program.failed.append(said.get("failed", said.get("missing")))
+            elif "failed" in said:
+                program.failed.append(said["failed"])
+            elif "missing" in said:
+                program.missing = said["missing"]
             if not over and (journal.of(tenant) >= goal or time.monotonic() > deadline):
                 over = True
                 child.process.stdin.close()
-        if child.ended() and (child.process.returncode or not trials) and not self.cut:
+        if child.ended() and not self.cut and (child.process.returncode or not (trials or program.missing)):
             program.failed.append(f"after {trials} trials: {child.why()}")
         child.end()
         stops, half_way = journal.at_end(tenant)
@@ -241,46 +282,50 @@ class ProgramStops:
             program.seconds += time.monotonic() - begun
             self.lines.add(part="process", model=program.name, tenant=tenant, trials=trials, stops=stops,
                            half_way=half_way, seconds=round(time.monotonic() - begun, 1))
-        print(self.line(program), flush=True)
 
     def take_trial(self, program, tenant, said):
         with self.lock:
-            program.trials += 1
-            wrong = said["hash"] not in program.native
-            program.wrong += wrong
-            self.lines.add(part="trial", tenant=tenant, wrong=wrong, **said)
+            program.found.append(said["hash"])
+            self.lines.add(part="trial", tenant=tenant, **said)
 
     # ---- the table
 
+    def tell_if_over(self, program):
+        """As soon as all of it is known. Under the lock."""
+        if program.disturbed and program.natively_over == 2:
+            self.tell(program)
+            print(self.line(program), flush=True)
+
+    def tell(self, program):
+        program.told = True
+        self.lines.add(part="program", model=program.name, trials=program.trials(), stops=program.stops,
+                       half_way=program.half_way, other_bits=program.wrong(), native=program.native,
+                       deterministic=program.deterministic(), missing=program.missing, failed=program.failed,
+                       seconds=round(program.seconds, 1), share=program.share, bad=program.bad(),
+                       result=program.result(self.options.stops))
+
     def line(self, program):
-        return (f"{program.name:<20} {program.trials:>6} {program.stops:>8} {program.half_way:>9} "
-                f"{program.wrong:>6} {program.seconds:>6.0f} {len(set(program.native)):>7}  "
-                f"{program.result(self.options.stops)}")
+        share = program.share or {}
+        parts = [f"{100 * share[part]:>5.1f}" if part in share else f"{'-':>5}"
+                 for part in ("within", "one_wave", "not_at_all")]
+        return (f"{program.name:<20} {program.trials():>6} {program.stops:>8} {program.half_way:>9} "
+                f"{program.wrong():>6} {program.seconds:>6.0f} {len(set(program.native)):>8}  "
+                f"{' '.join(parts)}  {program.result(self.options.stops)}")
 
     def table(self):
-        print(f"\n{'program':<20} {'trials':>6} {'stops':>8} {'half way':>9} {'other':>6} {'s':>6} "
-              "natively")
+        print(f"\n{'':<20} {'':>6} {'':>8} {'':>9} {'':>6} {'':>6} {'':>8}  % of GPU time in launches that\n"
+              f"{'program':<20} {'trials':>6} {'stops':>8} {'half way':>9} {'other':>6} {'s':>6} "
+              f"{'natively':>8}  {'stop':>5} {'wave':>5} {'not':>5}")
         for program in self.programs.values():
             print(self.line(program))
-            self.lines.add(part="program", model=program.name, trials=program.trials, stops=program.stops,
-                           half_way=program.half_way, other_bits=program.wrong, native=program.native,
-                           deterministic=program.deterministic(), missing=program.missing,
-                           failed=program.failed, result=program.result(self.options.stops))
+            if not program.told:
+                self.tell(program)
         for program in self.programs.values():
             for why in program.failed:
                 print(f"WRONG: {program.name}: {why}")
-        sys.stdout.flush()
 
-    def all(self):
-        try:
-            self.natively()
-            self.disturbed()
-        finally:
-            self.cut = True
-            for child in list(self.children):
-                child.end()
-            self.table()
-        return int(any(each.bad() for each in self.programs.values()))
+    def bad(self):
+        return any(each.bad() for each in self.programs.values())
 
 
 def known(stub):
@@ -288,6 +333,15 @@ def known(stub):
         return ["right", "changing", "wrong", "ends", "missing"]
     text = (HERE / "models.py").read_text()
     return re.findall(r"^@model\(.*\)[^\n]*\ndef (\w+)", text, re.MULTILINE)
+
+
+def plan(options):
+    shares = SHARES * options.budget if options.shares else 0
+    each = (options.budget - shares - LATE) * options.at_once / (len(options.programs) + options.at_once - 1)
+    print(f"shares of GPU time: {shares:.0f} s at most; then, beside native runs, {each:.0f} s and more of "
+          f"each of {len(options.programs)} programs, {options.at_once} at a time: "
+          f"{', '.join(options.programs)}")
+    return 0
 
 
 def main():
@@ -298,8 +352,11 @@ def main():
     parser.add_argument("--stops", type=int, default=10_000, help="launches stopped half way, of each")
     parser.add_argument("--budget", type=float, default=560, help="seconds for all of it")
     parser.add_argument("--at-once", type=int, default=3, help="programs at a time")
-    parser.add_argument("--programs", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--programs", type=lambda text: text.split(","), default=[],
+                        help="in this order; default: all")
     parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--shares", type=int, choices=[0, 1], default=1,
+                        help="0: without shares of GPU time")
     parser.add_argument("--compile", default="doors=1,ptx=0",
                         help="SMT_COMPILE; without ptx=0 kernels that have PTX are in the persistent form")
     parser.add_argument("--stub", action="store_true", help="without PyTorch, on the simulated device")
@@ -311,19 +368,10 @@ def main():
     if unknown := [each for each in options.programs if each not in known(options.stub)]:
         parser.error(f"no program {', '.join(unknown)}; there are {', '.join(known(options.stub))}")
     if options.plan:
-        each = (options.budget * (1 - NATIVE) - LATE) * options.at_once / len(options.programs)
-        print(f"natively {NATIVE * options.budget:.0f} s at most; then {each:.0f} s and more of each of "
-              f"{len(options.programs)} programs, {options.at_once} at a time: {', '.join(options.programs)}")
-        return 0
+        return plan(options)
     options.out = os.path.abspath(options.out)
     os.makedirs(options.out, exist_ok=True)
-    run = ProgramStops(options)
-
-    def cut(*_):
-        run.cut = True   # before the server ends, or its programs' errors would count
-        sys.exit(143)
-    signal.signal(signal.SIGTERM, cut)
-    return run.all()
+    return ProgramStops(options).all()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@
 A JSON line as each begins and ends, with a hash of what it computed. --place cpu tries this without a GPU,
 with tiny sizes; --place stub without PyTorch, on the simulated device.
 
-How long a block takes, natively (block_by):
-  one wave   the time of the same kernel with a grid that fits on the GPU at once, median of 20 launches
-  waves      where the library takes another kernel for such a grid: the kernel's time through its waves, that
-             is, the mean of its blocks as if all places were taken all the time
+How long a block takes, natively, while the GPU is full (block_by):
+  clock      by the GPU's clock in the kernel itself, of ours and Triton's: the longest block in flight at a
+             random moment of a launch, median
+  one wave   the time of the same kernel with a grid of one full wave, as many blocks as fit on the GPU at
+             once, median of 20 launches; `fill` is how much of a wave it was
+  waves      where the library takes another kernel for such a grid, or blocks take longer in the mean: the
+             kernel's time through its waves, that is, the mean of its blocks as if all places were taken all
+             the time
   kernel     where the grid is one wave (a persistent kernel): the kernel's time
   step       without the profiler of PyTorch: a step's time by events, through the waves of its largest grid
 """
@@ -21,21 +25,6 @@ import pathlib
 import sys
 import time
 import traceback
-
-
-def fits(threads, registers, shared):
-    """CTAs on an SM of sm_90."""
-    warps = -(-threads // 32)
-    by_registers = 65536 // (-(-registers * 32 // 256) * 256 * warps) if registers else 32
-    by_shared = (228 << 10) // (shared + 1024)
-    return max(1, min(32, 64 // warps, by_registers, by_shared))
-
-
-def product_of(values):
-    total = 1
-    for each in values:
-        total *= each
-    return total
 
 
 def say(**fields):

@@ -1,45 +1,36 @@
 """The kernels of stop_kernels.py, of PyTorch, cuBLAS, cuBLASLt, cuDNN and Triton, and what is known of them
-natively: by the profiler of PyTorch, their grids and times.
+natively: by the profiler of PyTorch, their grids and times. Two of ours are among them.
 
-Each kernel is made in a size of at least ten waves of an H100, and in smaller ones, of which the largest that
-runs the same kernel with a grid of one wave says how long a block takes. On the CPU all sizes are tiny.
+Each kernel is made in a size of at least ten waves of an H100, and in sizes of one full wave, of which the
+fullest that runs the same kernel says how long a block takes; those of Triton tell it by the GPU's clock. On
+the CPU all sizes are tiny.
 """
 import hashlib
 import json
 import os
 import statistics
 import time
+import traceback
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch
 import torch.nn.functional as F
 
-from stop_kernels import fits, product_of
+from blocks import WHOLE, block_by_waves, ctas_of, longest_in_flight, product_of, wave_sizes
 
-KERNELS = {}   # name: (make, sizes, the first one that is measured)
-LAUNCHES = 20
+KERNELS = {}   # name: (make, size, what tells times of its blocks or None)
+# name: kernel of driver.py, blocks, ns of each, threads
+OWN = {"own_long": ("spend_0", 8192, 40_000, 256), "own_wide": ("spend_1", 262144, 2_000, 64)}
+LAUNCHES, CLOCKED = 20, 3
 MOST_SECONDS = 15   # for what is known of a kernel
 
 
-def kernel(*sizes):
+def kernel(*size, clocked=None):
     def add(make):
-        KERNELS[make.__name__] = (make, sizes)
+        KERNELS[make.__name__] = (make, size, clocked)
         return make
     return add
-
-
-def gemms(rows, columns, inner):
-    """The size itself, and down to a wave: rows and columns are halved in turns."""
-    found = [(rows, columns, inner)]
-    while rows * columns > 512 * 512:
-        rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)
-        found.append((rows, columns, inner))
-    return found
-
-
-def batches(most):
-    return [(most >> i,) for i in range(12) if most >> i]
 
 
 def random(place, *shape, dtype=torch.bfloat16):
@@ -52,32 +43,32 @@ def product(place, size, dtype):
     return lambda: first @ second
 
 
-@kernel(*gemms(8192, 8192, 8192))
+@kernel(8192, 8192, 8192)
 def gemm_bf16(place, size):
     return product(place, size, torch.bfloat16)
 
 
-@kernel(*gemms(16384, 16384, 2048))
+@kernel(16384, 16384, 2048)
 def gemm_bf16_wide(place, size):
     return product(place, size, torch.bfloat16)
 
 
-@kernel(*gemms(16384, 16384, 256))
+@kernel(16384, 16384, 256)
 def gemm_bf16_flat(place, size):
     return product(place, size, torch.bfloat16)
 
 
-@kernel(*gemms(8192, 8192, 2048))
+@kernel(8192, 8192, 2048)
 def gemm_fp32(place, size):
     return product(place, size, torch.float32)
 
 
-@kernel(*gemms(16384, 8192, 512))
+@kernel(16384, 8192, 512)
 def gemm_fp32_flat(place, size):
     return product(place, size, torch.float32)
 
 
-@kernel(*gemms(16384, 16384, 1024))
+@kernel(16384, 16384, 1024)
 def lt_gelu_bf16(place, size):
     """cuBLASLt with bias and GELU behind the product."""
     rows, columns, inner = size
@@ -85,7 +76,7 @@ def lt_gelu_bf16(place, size):
     return lambda: torch._addmm_activation(bias, first, second, use_gelu=True)
 
 
-@kernel(*gemms(16384, 16384, 1024))
+@kernel(16384, 16384, 1024)
 def lt_bias_bf16(place, size):
     rows, columns, inner = size
     first, weight, bias = (random(place, *shape) for shape in ((rows, inner), (columns, inner), (columns,)))
@@ -98,39 +89,47 @@ def convolution(place, size, dtype, channels):
     return lambda: F.conv2d(images, weights, padding=1)
 
 
-@kernel(*batches(512))
+@kernel(512)
 def conv_nhwc_bf16(place, size):
     return convolution(place, size, torch.bfloat16, 128)
 
 
-@kernel(*batches(256))
+@kernel(256)
 def conv_nhwc_fp32(place, size):
     return convolution(place, size, torch.float32, 64)
 
 
-@kernel(*gemms(8192, 8192, 2048))
+def triton_inputs(place, name, size):
+    if name == "matmul":
+        rows, columns, inner = size
+        return random(place, rows, inner), random(place, inner, columns)
+    if name == "softmax":
+        return (random(place, size[0], 2048, dtype=torch.float32),)
+    return (random(place, size[0], 4096),)
+
+
+def triton_step(place, name, size):
+    import triton_kernel
+    inputs = triton_inputs(place, name, size)
+    return lambda: getattr(triton_kernel, name)(*inputs)
+
+
+@kernel(8192, 8192, 2048, clocked="matmul")
 def triton_matmul(place, size):
-    import triton_kernel
-    rows, columns, inner = size
-    first, second = random(place, rows, inner), random(place, inner, columns)
-    return lambda: triton_kernel.matmul(first, second)
+    return triton_step(place, "matmul", size)
 
 
-@kernel(*batches(65536))
+@kernel(65536, clocked="softmax")
 def triton_softmax(place, size):
-    import triton_kernel
-    rows = random(place, size[0], 2048, dtype=torch.float32)
-    return lambda: triton_kernel.softmax(rows)
+    return triton_step(place, "softmax", size)
 
 
-@kernel(*batches(65536))
+@kernel(65536, clocked="gelu")
 def triton_elementwise(place, size):
-    import triton_kernel
-    values = random(place, size[0], 4096)
-    return lambda: triton_kernel.gelu(values)
+    return triton_step(place, "gelu", size)
 
 
-@kernel(*batches(64))
+@kernel(64)
 def flash_attention(place, size):
     query, key, value = (random(place, size[0], 16, 2048, 128) for _ in range(3))
     return lambda: F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -162,13 +161,21 @@ class Place:
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
     def names(self):
-        return list(KERNELS)
+        return [*KERNELS, *OWN]
+
+    def own(self, name):
+        from driver import Driver
+        from own_kernels import Own
+        if self.device != "cuda":
+            raise RuntimeError("kernels of ours need a GPU")
+        return Own(Driver(), *OWN[name])   # in PyTorch's context
 
     def make(self, name, size=None):
-        make, sizes = KERNELS[name]
-        size = size or sizes[0]
+        if name in OWN:
+            return self.own(name)
+        make, whole, _ = KERNELS[name]
         torch.manual_seed(1)
-        return Kernel(make(self, size if self.device == "cuda" else tiny(size)))
+        return Kernel(make(self, (size or whole) if self.device == "cuda" else tiny(whole)))
 
     def wait(self):
         if self.device == "cuda":
@@ -208,30 +215,51 @@ class Place:
             return {"kernel": name, "grid": [1, 1, 1], "ctas_per_sm": 1, "kernel_us": 1.0, "waves": 1.0,
                     "block_us": 1.0, "block_by": "kernel"}
         sms = torch.cuda.get_device_properties(0).multi_processor_count
-        sizes, begun = KERNELS[name][1], time.monotonic()
-        whole = self.measured(name, sizes[0], folder)
-        places = sms * fits(product_of(whole["block"]), whole["registers"], whole["shared"])
+        if name in OWN:
+            return self.own(name).facts(sms)
+        begun = time.monotonic()
+        whole = self.measured(name, None, folder)
+        places = sms * whole["ctas_per_sm"]
         found = {"kernel": whole["name"], "grid": whole["grid"], "block": whole["block"],
-                 "ctas_per_sm": places // sms, "kernel_us": statistics.median(whole["us"]),
+                 "ctas_per_sm": whole["ctas_per_sm"], "kernel_us": statistics.median(whole["us"]),
                  "waves": product_of(whole["grid"]) / places}
-        found.update(block_us=found["kernel_us"] / max(1, found["waves"]),
-                     block_by="waves" if found["waves"] > 1 else "kernel")
-        if found["waves"] <= 1:
-            return found
-        wave = product_of(sizes[0]) / found["waves"]   # about: its grid is in proportion to a size
-        for size in sizes[1:]:
-            if not wave / 16 < product_of(size) < 1.05 * wave:
-                continue
-            if time.monotonic() - begun > MOST_SECONDS:
-                break
-            small = self.measured(name, size, folder)
-            torch.cuda.empty_cache()
-            if small["name"] == whole["name"] and product_of(small["grid"]) <= places:
-                found.update(block_us=statistics.median(small["us"]), block_by="one wave",
-                             wave_grid=small["grid"], wave_us=[min(small["us"]), max(small["us"])],
-                             waves_block_us=found["block_us"])
-                break
+        if found["waves"] > 1:
+            found.update(self.full_wave(name, whole, places, begun + MOST_SECONDS, folder))
+        found["block_us"], found["block_by"] = block_by_waves(found["kernel_us"], found["waves"],
+                                                              found.get("wave_us"), found.get("fill", 0))
+        if KERNELS[name][2]:
+            found.update(self.by_clock(name))
         return found
+
+    def full_wave(self, name, whole, places, deadline, folder):
+        """Of the same kernel with the fullest grid that is no more than one wave."""
+        best, size = {}, KERNELS[name][1]
+        for each in wave_sizes(size, product_of(whole["grid"]), places, whole["name"]):
+            if time.monotonic() > deadline or best.get("fill", 0) >= WHOLE:
+                break
+            small = self.measured(name, each, folder)
+            torch.cuda.empty_cache()
+            fill = product_of(small["grid"]) / places
+            if small["name"] == whole["name"] and best.get("fill", 0) < fill <= 1:
+                best = {"fill": round(fill, 3), "wave_size": each, "wave_grid": small["grid"],
+                        "wave_us": statistics.median(small["us"]),
+                        "wave_range_us": [min(small["us"]), max(small["us"])]}
+        return best
+
+    def by_clock(self, name):
+        """What else it knows stays where the clock is missing."""
+        try:
+            import triton_clock
+            torch.manual_seed(1)
+            inputs = triton_inputs(self, KERNELS[name][2], KERNELS[name][1])
+            run, times = getattr(triton_clock, KERNELS[name][2]), []
+            for _ in range(CLOCKED + 1):
+                begins, ends = run(*inputs).t().tolist()
+                times.append(statistics.median(longest_in_flight(begins, ends)))
+        except Exception as error:
+            traceback.print_exc()
+            return {"no_clock": f"{type(error).__name__}: {error}"[:300]}
+        return {"block_us": statistics.median(times[1:]), "block_by": "clock"}   # the first one compiles
 
 
 def longest(events):
@@ -245,4 +273,4 @@ def longest(events):
     arguments = runs[0]["args"]
     return {"name": name, "us": [run["dur"] for run in runs], "grid": arguments["grid"],
             "block": arguments["block"], "registers": arguments.get("registers per thread", 0),
-            "shared": arguments.get("shared memory", 0)}
+            "shared": arguments.get("shared memory", 0), "ctas_per_sm": ctas_of(runs[0])}

@@ -1,33 +1,35 @@
 #!/usr/bin/env python3
 """How long a stop of a library's kernel takes, beyond a block of it: stop_times.py --out DIR [--budget 500]
 
-Kernels of cuBLAS, cuBLASLt, cuDNN and Triton (stop_kernels.py) run under smt, one at a time, in a tenant that
-may be stopped. Stops come at random times:
+Kernels of cuBLAS, cuBLASLt, cuDNN, Triton and of ours (stop_kernels.py) run under smt, one at a time, in a
+tenant that may be stopped. Stops come at random times:
 
   urgent   under priority, from a more urgent tenant with a short kernel now and then
   stress   from the server itself (SMT_STRESS)
 
 The time of a stop is the server's: from the decision, just before the stop word is written, until it has seen
-that the stream is idle. What a block takes is measured natively before (`block_by` in stop_kernels.py says
-how). A row in stop_times.jsonl for each kernel, as it is measured; a table at the end, also where the run is
-cut off by SIGTERM. Exit code 1 when a kernel failed or computed other bits than natively.
+that the stream is idle. What a block takes while the GPU is full is measured natively before (`block_by` in
+stop_kernels.py says how); where workers of a managed kernel told how long the longest ticket took that a stop
+waited for, it is that ticket's block. Of a persistent kernel the block is the whole launch, of which a stop
+finds a part done: such kernels are a group of their own. In a group each kernel counts the same.
+
+A row in stop_times.jsonl for each kernel, as it is measured, and for each group; two tables at the end, also
+where the run is cut off by SIGTERM. Exit code 1 when a kernel failed or computed other bits than natively.
 """
 import argparse
 import json
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-from harness import Lines, Places, Runtime, base_environment  # noqa: E402
-from printed import quantile  # noqa: E402
-from stop_kernels import fits, product_of  # noqa: E402
-from talker import Talker  # noqa: E402
+from blocks import fits, product_of  # noqa: E402
+from harness import Places, Runtime  # noqa: E402
+from measurement import Measurement, simulated  # noqa: E402
+from stop_figures import beyond_of, group_of, groups_of, spread  # noqa: E402
 
 STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 START = 40   # seconds until a process with all libraries is ready under smt: a guess, for --plan
@@ -37,35 +39,18 @@ LAST = 3               # seconds of a phase for what is read at its end
 BYS = ("urgent", "stress")
 
 
-class StopTimes:
+class StopTimes(Measurement):
     def __init__(self, options):
-        self.options = options
-        self.places = Places(options.build)
-        self.lines = Lines(os.path.join(options.out, "stop_times.jsonl"))
-        self.begun = time.monotonic()
-        self.end = self.begun + options.budget
-        self.environment = base_environment(with_libraries=False)
-        self.environment.update(PYTHONDONTWRITEBYTECODE="1")
+        places, environment = Places(options.build), {"PYTHONDONTWRITEBYTECODE": "1"}
         if options.place == "stub":
-            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
-                                    SMT_SIM="doors=1,grace=1,dispatch_clock=1",
-                                    SMT_PROFILES="none",
-                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
-        self.facts, self.problems, self.rows, self.children = {}, [], [], []
+            environment.update(simulated(places.build, doors=1, grace=1, dispatch_clock=1))
+        super().__init__(options, places, "stop_times.jsonl", environment)
+        self.facts, self.problems, self.rows = {}, [], []
 
     def worker(self, what, names, variables, label, until):
         command = [self.options.interpreter, str(HERE / "stop_kernels.py"), "--place", self.options.place,
                    "--scratch", self.options.out, "--until", str(until - LAST), what, *names]
         return self.start(command, variables, label)
-
-    def start(self, command, variables, label):
-        child = Talker(command, {**self.environment, **variables},
-                       os.path.join(self.options.out, f"{label}.txt"))
-        self.children.append(child)
-        return child
-
-    def preloaded(self, runtime, **more):
-        return runtime.variables(LD_PRELOAD=self.places.preload, **more)
 
     def each(self, what, variables, label, deadline, take):
         """Runs all kernels, and gives each that is over to `take`. A process that ends early is followed by
@@ -126,16 +111,7 @@ class StopTimes:
             if urgent:
                 if urgent.process.poll() is not None or urgent.finish() != 0:
                     self.problem(f"the urgent tenant: {urgent.why()}")
-            self.write_kernels(runtime, by)
-
-    def smt(self, runtime, *words):
-        done = subprocess.run([self.places.smt, *words], env={**self.environment, **runtime.variables()},
-                              capture_output=True, text=True, timeout=60)
-        return done.stdout
-
-    def write_kernels(self, runtime, by):
-        with open(os.path.join(self.options.out, f"{by}-kernels.txt"), "w") as file:
-            file.write(self.smt(runtime, "log", "--kernels"))
+            self.write_kernels(runtime, f"{by}-kernels.txt")
 
     def take(self, by, runtime, said):
         if "failed" in said:
@@ -148,7 +124,7 @@ class StopTimes:
         stops, launches = {}, {}
         for entry in entries:
             if entry["kind"] == "stopped":
-                stops.setdefault(entry["text"], []).append(entry["value"] / 1e3)
+                stops.setdefault(entry["text"], []).append(entry)
             else:
                 launches[entry["symbol"]] = entry
         name, facts = said["end"], self.facts.get(said["end"], {})
@@ -167,17 +143,19 @@ class StopTimes:
     def one(self, by, name, symbol, stops, launch, facts, said, same):
         # Of the kernel whose block was measured, by its grid: others of the step have no difference.
         block, block_by = block_of(launch, facts)
-        beyond = [each - block for each in stops] if block is not None else []
-        spread = lambda values: {f"p{int(100 * q)}": round(quantile(values, q), 2)
-                                 for q in (0.1, 0.5, 0.9, 0.99)} if values else None
-        row = self.lines.add(part="stops", by=by, name=name, kernel=launch.get("kernel", symbol)[:200],
-                             grid=launch.get("grid"), treatment=launch.get("treatment"), stops=len(stops),
-                             stop_us=spread(stops), longest_us=max(stops), block_us=block,
-                             block_by=block_by,
+        if any(stop.get("ticket_blocks") for stop in stops):
+            block_by = "ticket"
+        times, beyond = [stop["value"] / 1e3 for stop in stops], beyond_of(stops, block)
+        kernel = launch.get("kernel", symbol)[:200]
+        row = self.lines.add(part="stops", by=by, name=name, kernel=kernel, stops=len(times),
+                             group=group_of(name, kernel, facts.get("waves")), grid=launch.get("grid"),
+                             treatment=launch.get("treatment"), stop_us=spread(times),
+                             longest_us=max(times), block_us=block, block_by=block_by,
+                             fill=facts.get("fill"), ctas_per_sm=facts.get("ctas_per_sm"),
                              kernel_us=facts.get("kernel_us"), waves=facts.get("waves"),
                              beyond_us=spread(beyond), steps=said["steps"], same_bits=same,
-                             all_us=[round(each, 2) for each in stops])
-        self.rows.append(row)
+                             all_us=[round(each, 2) for each in times])
+        self.rows.append({**row, "beyond": beyond})
         print(self.line(row), flush=True)
 
     def line(self, row):
@@ -187,29 +165,32 @@ class StopTimes:
             cells += [f"{stop['p50']:>8.1f} {stop['p99']:>8.1f}",
                       f"{row['block_us'] or float('nan'):>9.1f} {row['block_by']:<9}",
                       f"{beyond.get('p50', float('nan')):>8.1f} {beyond.get('p99', float('nan')):>8.1f}",
-                      f"{row['waves'] or 0:>6.1f} {row['kernel'][:60]}"]
+                      f"{row['waves'] or 0:>6.1f} {row['group']:<10} {row['kernel'][:60]}"]
         return " ".join(cells)
 
     def table(self):
         print(f"\n{'kernel':<18} {'by':<7} {'stops':>6} {'stop p50':>8} {'p99 us':>8} {'block us':>9} "
-              f"{'by':<9} {'beyond50':>8} {'p99':>8} {'waves':>6}")
+              f"{'by':<9} {'beyond50':>8} {'p99':>8} {'waves':>6} group")
         for row in self.rows:
             print(self.line(row))
+        print(f"\n{'group':<11} {'by':<7} {'kernels':>7} {'stops':>7} {'beyond50':>8} {'p99 us':>8} "
+              "largest p99")
+        for group in groups_of(self.rows):
+            self.lines.add(part="group", **group)
+            print(f"{group['group']:<11} {group['by']:<7} {len(group['kernels']):>7} {group['stops']:>7} "
+                  f"{group['beyond_us']['p50']:>8.1f} {group['beyond_us']['p99']:>8.1f} "
+                  f"{group['p99_of'][group['worst']]:.1f} {group['worst']}")
         for text in self.problems:
             print("WRONG:", text)
-        sys.stdout.flush()
 
-    def all(self):
-        try:
-            self.natively()
-            for number, by in enumerate(self.options.by):
-                left = (self.end - time.monotonic()) / (len(self.options.by) - number)
-                self.disturbed(by, time.monotonic() + left)
-        finally:
-            for child in self.children:
-                child.end()
-            self.table()
-        return 1 if self.problems or not any(row["stops"] for row in self.rows) else 0
+    def measure(self):
+        self.natively()
+        for number, by in enumerate(self.options.by):
+            left = (self.end - time.monotonic()) / (len(self.options.by) - number)
+            self.disturbed(by, time.monotonic() + left)
+
+    def bad(self):
+        return bool(self.problems) or not any(row["stops"] for row in self.rows)
 
 
 def block_of(launch, facts):
@@ -234,7 +215,7 @@ def kernels(place):
     if place == "stub":
         return ["stub_long", "stub_wide"]
     text = (HERE / "stop_library_kernels.py").read_text()
-    return re.findall(r"^@kernel\(.*\)\ndef (\w+)", text, re.MULTILINE)
+    return re.findall(r"^@kernel\(.*\)\ndef (\w+)", text, re.MULTILINE) + re.findall(r'"(own_\w+)": ', text)
 
 
 def main():
@@ -259,7 +240,6 @@ def main():
         return plan(options)
     os.makedirs(options.out, exist_ok=True)
     options.out = os.path.abspath(options.out)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     return StopTimes(options).all()
 
 

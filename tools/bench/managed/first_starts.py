@@ -4,6 +4,7 @@ managed forms of theirs.
 
     first_starts.py [--build BUILD] [--rounds 3] [--size small] [--modes native,wait=10,wait=0,ptx=0]
                     [--starts together,sort] [--budget SECONDS] [--device sim] [--out OUT]
+    first_starts.py --trace [--rounds 10] [--modes wait=0] ...
 
 Each round runs each mode once natively, else twice: cold, with a fresh server and an empty cache, and warm,
 with a fresh server and the cache that the cold run left. A mode of smt is what SMT_COMPILE has: wait=10 lets
@@ -13,12 +14,14 @@ run counts only if every program was right: printed the checksum that checksums.
 ended well. The exit code is 1 if one was not, or if no round was whole. With --budget no round is begun that
 would not be over in time. Results: OUT/first_starts.jsonl as runs end, and a table with the ratios to the
 native run of the same round, also where the run is cut off by SIGTERM.
+
+--trace: where the time of the sort's start goes, natively, with a fresh server and with one that is there
+(start_trace.py says how); a row a run, and tables of medians.
 """
 import argparse
 import os
 import pathlib
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -26,33 +29,42 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
-from harness import Child, Lines, Places, Runtime, base_environment, tail  # noqa: E402
+from harness import Child, Places, Runtime, base_environment, tail  # noqa: E402
+from measurement import Measurement, simulated  # noqa: E402
 from printed import CHECKSUM, read_checksums  # noqa: E402
+from start_trace import StartTrace  # noqa: E402
 
 PROGRAMS = "black_scholes,cfd,matrix_multiply,md5_hash,nbody,pathfinder,spmv,string_match"
+MARKS = "bench_start_marks.so"
 LOG = 1 << 24   # characters: all of it
 STARTS = ("together", "sort")
 SORTED = {None: ("libraries", "100000", "1"), "sim": ("libraries_shared", "2000", "1")}   # elements, rounds
 
 
-class Starts:
+class Starts(Measurement):
     def __init__(self, options):
-        self.options = options
         programs = options.programs_dir or os.path.join(options.build, "examples", "shared")
-        self.places = Places(options.build, options.preload, programs)
+        places = Places(options.build, options.preload, programs)
+        environment = base_environment()
+        if options.device == "sim":
+            environment.update(simulated(places.build))
+        super().__init__(options, places, "first_starts.jsonl", environment)
         self.names = options.programs.split(",")
-        self.starts = options.starts.split(",")
+        self.starts = ["sort"] if options.trace else options.starts.split(",")
         folder, *self.amount = SORTED[options.device]
         self.sort = options.sort or os.path.join(self.places.build, "bin", "gpu", folder, "cub_sort")
         if "sort" in self.starts and not os.path.exists(self.sort):
             print(f"there is no {self.sort}: no sort is started", flush=True)
             self.starts.remove("sort")
         self.checksums = read_checksums(options.checksums)
-        self.lines = Lines(os.path.join(options.out, "first_starts.jsonl") if options.out else None)
-        self.environment = base_environment()
-        if options.device == "sim":
-            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
-                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+        self.modes = [mode for mode in options.modes.split(",")
+                      if mode != "native" or not (options.trace or options.device == "sim")]
+        self.longest, self.trace = 0, None
+        if options.trace:
+            self.trace = StartTrace(self.places, self.environment, [self.sort, *self.amount],
+                                    lambda done: self.judge("sort", done), self.lines,
+                                    options.marks or os.path.join(self.places.build, "lib", MARKS),
+                                    options.device == "sim")
 
     def judge(self, name, done):
         if done["rc"] != 0:
@@ -103,13 +115,15 @@ class Starts:
         finally:
             shutil.rmtree(cache, ignore_errors=True)
 
-    def show(self, modes):
+    def table(self):
+        if self.trace:
+            return self.trace.show()
         for start in self.starts:
             what = "a CUB sort" if start == "sort" else \
                 f"{len(self.names)} programs at once, size {self.options.size}"
             print(f"\n{what}: median seconds (least, most); median of rounds to native (least, most)")
             rows = [line for line in self.lines.all if line["start"] == start and not line["wrong"]]
-            for mode in modes:
+            for mode in self.modes:
                 for state in ("-",) if mode == "native" else ("cold", "warm"):
                     found = {row["round"]: row["seconds"] for row in rows
                              if (row["mode"], row["state"]) == (mode, state)}
@@ -119,25 +133,20 @@ class Starts:
                     ratios = ratios_of(found, native) if mode != "native" else []
                     print(f"{mode:<10} {state:<5} {spread(found.values(), 2)}, {len(found)} runs"
                           + (f"; {spread(ratios, 3)} of native" if ratios else ""))
-        sys.stdout.flush()
 
-    def all(self):
-        modes = [mode for mode in self.options.modes.split(",")
-                 if not (mode == "native" and self.options.device == "sim")]
-        begun, longest = time.monotonic(), 0
-        try:
-            for number in range(1, self.options.rounds + 1):
-                before = time.monotonic()
-                if self.options.budget and before - begun + longest > self.options.budget:
-                    print(f"no time is left for round {number}")
-                    break
-                for mode in modes if number % 2 else reversed(modes):
-                    for start in self.starts:
-                        self.one(start, mode, number)
-                longest = max(longest, time.monotonic() - before)
-        finally:
-            self.show(modes)
-        return any(line["wrong"] for line in self.lines.all) or not longest
+    def measure(self):
+        for number in range(1, self.options.rounds + 1):
+            before = time.monotonic()
+            if before + self.longest > self.end:
+                print(f"no time is left for round {number}")
+                break
+            for mode in self.modes if number % 2 else reversed(self.modes):
+                for start in self.starts:
+                    self.trace.round(number, mode) if self.trace else self.one(start, mode, number)
+            self.longest = max(self.longest, time.monotonic() - before)
+
+    def bad(self):
+        return any(line["wrong"] for line in self.lines.all) or not self.longest or not self.starts
 
 
 def ratios_of(found, native):
@@ -168,13 +177,14 @@ def main():
     parser.add_argument("--budget", type=float, default=0, help="seconds for all; 0: for all rounds")
     parser.add_argument("--timeout", type=int, default=60, help="seconds for one program")
     parser.add_argument("--out", help="folder for first_starts.jsonl")
+    parser.add_argument("--trace", action="store_true", help="where the time of the sort's start goes")
+    parser.add_argument("--marks", help=f"of the trace; default: BUILD/lib/{MARKS}")
     options = parser.parse_args()
     if options.device == "sim":
         options.size = "trivial"
     if unknown := [start for start in options.starts.split(",") if start not in STARTS]:
         parser.error(f"no start {', '.join(unknown)}; there are {', '.join(STARTS)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    return int(Starts(options).all())
+    return Starts(options).all()
 
 
 if __name__ == "__main__":

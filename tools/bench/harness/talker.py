@@ -27,6 +27,14 @@ class Talker:
                 self.answers.put(found)
         self.answers.put(None)
 
+    def tell(self, line):
+        """A line of its input; nothing happens where it has ended."""
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass
+
     def next(self, deadline):
         """None: it has ended, or it is too late; `ended()` says which."""
         try:
