@@ -15,10 +15,10 @@
 // only read it. After a stop at most so many more begin.
 //
 // To find a frontier at 0 takes the first units of a run a while: they ask for the stop, and move the
-// frontier. Brief runs would be longer by that. So a brief run is one step, admitted or refused as a whole,
-// and its first unit decides on the next run as well, while its own kernel runs: it moves that one's frontier
-// beyond all units, or makes it final where it saw a stop. The next run then reads one word. That may be a
-// run that is brief, too, and behind it in the stream's order; any other takes a frontier further on.
+// frontier. So the last unit of a run, if it is admitted, decides on the begin of the next run, while its own
+// kernel runs: the next run's early units are admitted, or, where it saw a stop, that one's frontier is
+// final. Early units then read one word. What takes that frontier has to be the next run in the stream's
+// order, and its early units brief. Any other run takes a frontier further on.
 //
 // Each time a launch is given to the driver, first or as a resume, it is a run with a new number and a new
 // frontier. Run numbers of one stop word only grow. The host stops what is in flight by writing the last
@@ -35,8 +35,8 @@ namespace smt {
 // be stopped `stopped` and `run` are 0, and the rest is not read.
 struct DoorStep {
     uint8_t shift;   // a step is 2^shift units
-    uint8_t next;    // 1: a step is all of the run, and its first unit decides on the next one
-    uint16_t early;  // so many units ask for the stop at once: before they run the frontier is hardly moved
+    uint8_t next;    // 1: the last unit decides on the run whose frontier is the next word
+    uint16_t early;  // units, from the first one on
 };
 struct DoorLaunch {
     uint64_t stopped;   // address of a word: the last run that is stopped
@@ -47,8 +47,15 @@ struct DoorLaunch {
 };
 static_assert(sizeof(DoorLaunch) == 32);
 
-constexpr uint32_t kFinalFrontier = 1u << 31;        // in the word, beside the unit
-constexpr uint32_t kWholeFrontier = (1u << 31) - 1;  // beyond all units
-constexpr uint64_t kMostDoorUnits = 1u << 30;
+constexpr uint32_t kFinalFrontier = 1u << 31;  // in the word, beside the unit
+constexpr uint32_t kBegunFrontier = 1u << 30;  // likewise: early units are admitted
+constexpr uint64_t kMostDoorUnits = 1u << 29;
+
+// How many units are admitted, by the word of a run that was stopped: all before this one.
+constexpr uint32_t door_reached(uint32_t word, uint32_t from, uint32_t early) {
+    const uint32_t begun = word & kBegunFrontier ? from + early : 0;
+    const uint32_t limit = word & (kBegunFrontier - 1);
+    return limit > begun ? limit : begun;
+}
 
 }  // namespace smt

@@ -3,6 +3,9 @@
 // the second-level cache. A CTA that it does not admit asks again, but for early ones, for which the atomic
 // operation is soon enough. The first thread decides for its CTA and the barrier tells the others. All CTAs
 // of a cluster decide alike, since they have one index.
+//
+// A kernel may begin before the one in front of it is over. So the next run is begun only if its frontier is
+// untouched, and a unit that moves a frontier looks whether the run was begun meanwhile.
 #include "rewriter/device/door_text.h"
 
 #include <cstddef>
@@ -18,7 +21,7 @@ constexpr std::string_view kPlaceholder = "PARAMETER";
 
 constexpr const char* kBegin = R"(
 {
-  .reg .pred none, refused, first, clustered, early, step, beyond, done;
+  .reg .pred none, refused, first, clustered, early, last, asks, beyond, done;
   .reg .b32 x, y, z, n, unit, place, stopped, run, word, limit, shift;
   .reg .b64 stop, frontier;
   ld.param.u64 stop, [PARAMETER];
@@ -73,25 +76,28 @@ DECIDE:
   setp.ge.or.u32 refused, unit, n, refused;
   @refused bra AGREE;
   sub.u32 place, unit, place;
+  sub.u32 n, n, 1;
+  setp.eq.u32 last, unit, n;
   ld.param.u16 n, [PARAMETER+30];
   setp.lt.u32 early, place, n;
-  @early ld.relaxed.gpu.global.u32 stopped, [stop];
+  or.pred asks, early, last;
+  @asks ld.relaxed.gpu.global.u32 stopped, [stop];
+  and.b32 n, word, 0x40000000;
+  setp.ne.and.u32 done, n, 0, early;
+  @done bra ADMITTED;
   ld.param.u8 shift, [PARAMETER+28];
   shr.u32 x, unit, shift;
   shl.b32 y, x, shift;
-  setp.eq.u32 step, y, unit;
-  and.b32 limit, word, 0x7fffffff;
+  and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 beyond, unit, limit;
-  setp.ne.and.u32 done, limit, 0x7fffffff, step;
-  or.pred done, done, beyond;
+  setp.eq.or.u32 done, y, unit, beyond;
   @!done bra ADMITTED;
   @early bra ASK;
   ld.relaxed.gpu.global.u32 stopped, [stop];
   ld.relaxed.gpu.global.u32 word, [frontier];
-  and.b32 limit, word, 0x7fffffff;
+  and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 beyond, unit, limit;
-  setp.ne.and.u32 done, limit, 0x7fffffff, step;
-  or.pred done, done, beyond;
+  setp.eq.or.u32 done, y, unit, beyond;
   @!done bra ADMITTED;
 ASK:
   setp.lt.s32 done, word, 0;
@@ -101,9 +107,17 @@ ASK:
   @done bra STOP;
   add.u32 x, x, 2;
   shl.b32 x, x, shift;
+  and.b32 n, word, 0x40000000;
+MOVE:
+  or.b32 x, x, n;
   atom.relaxed.gpu.global.max.u32 word, [frontier], x;
-  setp.ge.s32 done, word, 0;
-  @done bra ADMITTED;
+  setp.lt.s32 done, word, 0;
+  @done bra FINAL;
+  and.b32 y, word, 0x40000000;
+  setp.eq.u32 done, y, n;
+  mov.u32 n, y;
+  @!done bra MOVE;
+  bra ADMITTED;
 FINAL:
   @!beyond bra ADMITTED;
   bra JUDGE;
@@ -111,18 +125,22 @@ STOP:
   @!beyond bra ADMITTED;
   atom.relaxed.gpu.global.or.b32 word, [frontier], 0x80000000;
 JUDGE:
-  and.b32 limit, word, 0x7fffffff;
+  and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 refused, unit, limit;
+  and.b32 n, word, 0x40000000;
+  setp.eq.u32 done, n, 0;
+  not.pred early, early;
+  or.pred done, done, early;
+  and.pred refused, refused, done;
   @refused bra AGREE;
 ADMITTED:
   ld.param.u8 n, [PARAMETER+29];
-  setp.eq.u32 done, n, 0;
-  setp.ne.or.u32 done, place, 0, done;
-  @done bra AGREE;
+  setp.ne.and.u32 last, n, 0, last;
+  @!last bra AGREE;
   ld.param.u32 run, [PARAMETER+16];
   setp.ge.u32 done, stopped, run;
   @done red.relaxed.gpu.global.or.b32 [frontier+4], 0x80000000;
-  @!done red.relaxed.gpu.global.max.u32 [frontier+4], 0x7fffffff;
+  @!done atom.relaxed.gpu.global.cas.b32 n, [frontier+4], 0, 0x40000000;
 AGREE:
   barrier.cta.red.or.aligned.pred refused, 0, refused;
   @!refused bra KERNEL;
@@ -133,7 +151,7 @@ KERNEL:
 static_assert(offsetof(DoorLaunch, run) == 16 && offsetof(DoorLaunch, from) == 20 &&
               offsetof(DoorLaunch, to) == 24 && offsetof(DoorLaunch, step.shift) == 28 &&
               offsetof(DoorLaunch, step.next) == 29 && offsetof(DoorLaunch, step.early) == 30);
-static_assert(kFinalFrontier == 0x80000000 && kWholeFrontier == 0x7fffffff);
+static_assert(kFinalFrontier == 0x80000000 && kBegunFrontier == 0x40000000);
 
 }  // namespace
 

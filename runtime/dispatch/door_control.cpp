@@ -14,20 +14,23 @@ namespace {
 // steps may begin. Units that wait for each other in small groups find their group whole.
 constexpr uint64_t kStepPs = 2'000'000;
 constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
-constexpr int kLeastShift = 3, kMostShift = 12;
-constexpr uint64_t kBriefPs = 10'000'000;  // a stop waits for two brief runs at most
-constexpr uint64_t kMostEarly = 256;       // more atomic operations on one word would take longer than loads
+constexpr int kLeastShift = 3, kMostShift = 12, kWidestShift = 28;
+constexpr double kQuickPs = 10e6;  // a stop may have to wait for early units that it finds decided on
 
 }  // namespace
 
-smt::DoorStep door_step(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole) {
-    const bool brief = block_ps && blocks <= kBriefPs / block_ps;
+DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole) {
     const uint64_t step = block_ps ? kStepPs / (block_ps * unit) : blocks / unit / kStepsUnknown;
-    const int shift = whole || brief
-                          ? std::bit_width(blocks)
-                          : std::clamp(static_cast<int>(std::bit_width(step)), kLeastShift, kMostShift);
-    return {static_cast<uint8_t>(shift), brief,
-            static_cast<uint16_t>(std::clamp<uint64_t>(places / unit, 1, kMostEarly))};
+    const double all = static_cast<double>(block_ps) * static_cast<double>(blocks);
+    const uint64_t waves = (blocks + places - 1) / places;
+    DoorPace pace;
+    pace.shift = static_cast<uint8_t>(
+        whole ? std::min(static_cast<int>(std::bit_width(blocks)), kWidestShift)
+              : std::clamp(static_cast<int>(std::bit_width(step)), kLeastShift, kMostShift));
+    pace.quick = block_ps && all <= kQuickPs * static_cast<double>(waves);
+    const uint64_t early = (pace.quick && all <= kQuickPs ? blocks : places) / unit;
+    pace.early = static_cast<uint16_t>(std::clamp<uint64_t>(early, 1, UINT16_MAX));
+    return pace;
 }
 
 DoorMemory::~DoorMemory() {
@@ -77,15 +80,16 @@ CUresult DoorControl::prepare(CUstream stream, CUstream control, bool idle, bool
 }
 
 // A run that does not ask must not be accounted for by what another one has decided.
-smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, smt::DoorStep step, bool asks,
+smt::DoorLaunch DoorControl::next_run(uint32_t from, uint32_t to, const DoorPace& pace, bool asks,
                                       uint64_t* place) {
     if (std::exchange(segment_ends_, false)) ++segment_, leave_out();
-    if (!asks || !step.next) leave_out();
-    step.next &= next_ % DoorMemory::kFrontiers != DoorMemory::kFrontiers - 1;
-    was_decided_ = std::exchange(decided_, asks && step.next);
+    if (!asks || !pace.quick) leave_out();
     *place = next_++;
+    const bool decides = asks && next_ % DoorMemory::kFrontiers != 0;
+    was_decided_ = std::exchange(decided_, decides);
     ++run_;
-    return asks ? smt::DoorLaunch{stop_word(), frontier(*place), run_, from, to, step} : smt::DoorLaunch{};
+    if (!asks) return {};
+    return {stop_word(), frontier(*place), run_, from, to, {pace.shift, decides, pace.early}};
 }
 
 // What runs then may have seen the stop, and decided against a run that is not in flight.

@@ -48,10 +48,16 @@ private:
     std::vector<CUdeviceptr> free_;
 };
 
+// At which pace units of a launch are admitted.
+struct DoorPace {
+    uint8_t shift = 0;   // DoorStep::shift
+    uint16_t early = 1;  // DoorStep::early
+    bool quick = false;  // early units are soon over: the run in front may decide on them
+};
 // Of a launch of so many blocks, `unit` of them a unit, `places` of which the device runs at once.
 // `block_ps`: device time of a block; 0: not known. `whole`: one step is all of the launch, so that all of it
-// is admitted or nothing. So is a launch that is brief: its run decides on the next one (DoorStep::next).
-smt::DoorStep door_step(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole);
+// is admitted or nothing.
+DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole);
 
 // Where frontiers are reported, in pinned memory.
 inline constexpr uint32_t kMostDoorRuns = 64;                   // in flight
@@ -78,7 +84,7 @@ public:
     bool used_up() const { return run_ >= most_runs_; }
     // The parameter of the next run, for units [from, to). `place`: of its frontier, counted from the
     // stream's begin. `asks` false: the run goes on whatever becomes of its frontier.
-    smt::DoorLaunch next_run(uint32_t from, uint32_t to, smt::DoorStep step, bool asks, uint64_t* place);
+    smt::DoorLaunch next_run(uint32_t from, uint32_t to, const DoorPace& pace, bool asks, uint64_t* place);
     // The last run was not launched: the next one has its number and its frontier.
     void take_back() { --next_, --run_, decided_ = was_decided_; }
     // No stop is of the runs so far any more.
@@ -93,7 +99,7 @@ private:
     CUdeviceptr frontier(uint64_t place) const {
         return base_ + DoorMemory::kFrontiersAt + place % DoorMemory::kFrontiers * sizeof(uint32_t);
     }
-    void leave_out() {  // a frontier that may be decided on
+    void leave_out() {  // a frontier that the last run decides on
         if (std::exchange(decided_, false)) ++next_;
     }
 

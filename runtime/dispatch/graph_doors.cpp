@@ -1,6 +1,7 @@
 #include "runtime/dispatch/graph_doors.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/protocol/try.h"
 
@@ -9,6 +10,8 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr uint32_t kGraphRun = 1;  // DoorLaunch::run of all nodes
+constexpr uint64_t kTold = 2;      // launches after which the graph's time is known
+constexpr size_t kNodesAtOnce = 256;
 
 }  // namespace
 
@@ -57,6 +60,7 @@ CUresult GraphDoors::open(size_t nodes) {
 CUresult GraphDoors::add(const Kernel& kernel) {
     nodes_.push_back({kernel});
     blocks_ += uint64_t{kernel.units} * kernel.unit;
+    nodes_.back().pace = pace_of(nodes_.back());
     return set_door(nodes_.size() - 1, 0);
 }
 
@@ -73,7 +77,34 @@ CUresult GraphDoors::instantiate(unsigned long long flags) {
 
 smt::DoorLaunch GraphDoors::door_of(size_t index, uint32_t from) const {
     const Node& node = nodes_[index];
-    return {base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.step};
+    return {base_,      words(0) + index * sizeof(uint32_t),
+            kGraphRun,  from,
+            node.units, {node.pace.shift, node.decides, node.pace.early}};
+}
+
+DoorPace GraphDoors::pace_of(const Node& node) const {
+    const auto block_ps = static_cast<uint64_t>(std::ceil(static_cast<double>(node.block_ps) * scale_));
+    return door_pace(uint64_t{node.units} * node.unit, node.unit, node.places, block_ps, node.whole);
+}
+
+// A launch that is under way has nodes as they were, of which none decides on one that is changed here.
+CUresult GraphDoors::chain_more() {
+    if (last_ < kTold || chained_ == nodes_.size()) return CUDA_SUCCESS;
+    if (chained_ == 0) {
+        const double took = form_.queued.of(blocks_, 1).of(static_cast<double>(blocks_)) * 1e3;
+        double expected = 0;
+        for (const Node& node : nodes_)
+            expected += static_cast<double>(node.block_ps) * node.units * node.unit;
+        scale_ = expected > 0 && took > 0 ? std::min(1.0, took / expected) : 1;
+    }
+    const size_t end = std::min(chained_ + kNodesAtOnce, nodes_.size());
+    for (; chained_ < end; ++chained_) {
+        Node& node = nodes_[chained_];
+        node.pace = pace_of(node);
+        node.decides = node.alone && chained_ + 1 < end && pace_of(nodes_[chained_ + 1]).quick;
+        SMT_TRY(set_door(chained_, node.from));
+    }
+    return CUDA_SUCCESS;
 }
 
 // The driver copies the values before it replaces the node's own.
@@ -113,6 +144,7 @@ CUresult GraphDoors::launch(CUstream stream, bool resumes, bool follows, uint64_
     if (!resumes) {
         for (Node& node : nodes_) node.done = 0;
         for (Node& node : nodes_) SMT_TRY(set_begin(node, 0));
+        SMT_TRY(chain_more());
         SMT_TRY(driver_.cuMemsetD8Async(words(0), 0, bytes(), stream));
     } else {
         read_.resize(nodes_.size());
@@ -159,7 +191,8 @@ uint64_t GraphDoors::settle_nodes() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
         Node& node = nodes_[i];
         const bool stopped = read_[i] & smt::kFinalFrontier;
-        const uint32_t reached = std::min(read_[i] & ~smt::kFinalFrontier, node.units);
+        const uint32_t reached =
+            std::min(smt::door_reached(read_[i], node.from, node.pace.early), node.units);
         node.done = stopped ? std::max(node.done, reached) : node.units;
         done += uint64_t{node.done} * node.unit;
     }

@@ -13,6 +13,10 @@
 //            all of their CTAs; nodes that have not begun have a frontier at 0; the few that have run in part
 //            get a parameter that says where they go on
 //
+// How long kernels take is learnt where they are launched one by one, with the host's time between them. Some
+// launches of the graph tell by how much that is too long. From then on kernels in a row decide on each
+// other's begin (DoorStep::next): some more nodes at each launch, since each is a call of the driver.
+//
 // A node begins when those in front of it are over, or refused. If one was refused the stop word was written
 // before, so all behind it is refused, too. That holds for kernels alone: a copy or a fill behind a refused
 // kernel would run. So a graph with other nodes has no doors (server/graph_copies.h).
@@ -78,8 +82,11 @@ public:
         size_t parameters = 0;  // their number, with the door's, which is the last
         uint32_t units = 0;     // of `unit` blocks each
         uint32_t unit = 1;
-        // `next`: the next kernel that is added waits for this one alone, and is brief as well.
-        smt::DoorStep step{};
+        uint64_t places = 1;  // blocks that the device runs at once
+        uint64_t block_ps =
+            0;  // device time of a block, perhaps too long by the time between launches; 0: not known
+        bool whole = false;   // as door_step() takes it
+        bool alone = false;   // the next kernel that is added waits for this one, and for no other
         bool nested = false;  // in a child graph
     };
     CUresult add(const Kernel& kernel);
@@ -104,6 +111,8 @@ private:
     struct Node : Kernel {
         uint32_t done = 0;  // units that have run since the begin
         uint32_t from = 0;  // as the instantiated node has it
+        DoorPace pace{};
+        bool decides = false;  // DoorStep::next
     };
 
     // Set 0: frontiers. The others: of the launches that the last one followed, by their numbers.
@@ -116,6 +125,8 @@ private:
     smt::DoorLaunch door_of(size_t index, uint32_t from) const;
     CUresult set_door(size_t index, uint32_t from);  // of the node, or once instantiated of that
     CUresult set_begin(Node& node, uint32_t from);
+    DoorPace pace_of(const Node& node) const;
+    CUresult chain_more();
     uint64_t settle_nodes();  // by read_
 
     GraphWords& words_;
@@ -131,6 +142,8 @@ private:
     bool cleared_ = false;        // the stop word is 0
     bool stopped_ = false;        // what is under way
     uint64_t last_ = 0;           // number of the last launch
+    double scale_ = 1;            // from Kernel::block_ps to the time within the graph
+    size_t chained_ = 0;          // nodes before have a pace by scale_
 };
 
 }  // namespace smt::runtime::dispatch

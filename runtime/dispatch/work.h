@@ -168,7 +168,8 @@ struct Work : KernelCall {
     uint32_t ctas = 0;     // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;   // its number among the stream's driver launches
     uint64_t marker = 0;   // value of StreamWords::reached at which the launch is over
-    uint64_t run = 0;      // of kDoor and kGraph: the number of the run under way
+    uint64_t run = 0;      // of kDoor and kGraph: the place or number of the run under way
+    uint32_t early = 0;    // of kDoor: its DoorStep::early
     bool endures = false;  // of kDoor: its launch under way cannot be stopped, and runs to its end
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
@@ -184,7 +185,8 @@ struct Work : KernelCall {
     }
     // Accounts for an ended run of kDoor. `frontier`: its word.
     void settle_door(uint32_t frontier) {
-        const uint64_t reached = uint64_t{frontier & ~smt::kFinalFrontier} * unit;
+        const auto from = static_cast<uint32_t>(done / unit);
+        const uint64_t reached = uint64_t{smt::door_reached(frontier, from, early)} * unit;
         const bool stopped = frontier & smt::kFinalFrontier;
         done = stopped ? std::clamp(reached, done, done + covered) : done + covered;
         covered = 0;

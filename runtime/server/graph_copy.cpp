@@ -193,19 +193,14 @@ uint64_t GraphCopy::places(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PA
     return static_cast<uint64_t>(std::max(fits, 1)) * multiprocessors_;
 }
 
-// A brief kernel decides on the one behind it only if that is brief, waits for this one alone, and has the
-// next word. `first`: of the graph's.
+// Which kernels the next one in the list waits for alone. `first`: of the graph's.
 void GraphCopy::chain(CUgraph graph, size_t first) {
     std::vector<Edge> edges;
-    const bool known = find_edges(graph, edges) == CUDA_SUCCESS;
+    if (find_edges(graph, edges) != CUDA_SUCCESS) return;
     std::map<CUgraphNode, std::vector<CUgraphNode>> before;
     for (const Edge& edge : edges) before[edge.to].push_back(edge.from);
-    for (size_t i = first; i < kernels_.size(); ++i) {
-        GraphDoors::Kernel& kernel = kernels_[i];
-        const GraphDoors::Kernel* const next = i + 1 < kernels_.size() ? &kernels_[i + 1] : nullptr;
-        kernel.step.next &=
-            known && next && next->step.next && before[next->node] == std::vector{kernel.node};
-    }
+    for (size_t i = first; i + 1 < kernels_.size(); ++i)
+        kernels_[i].alone |= before[kernels_[i + 1].node] == std::vector{kernels_[i].node};
 }
 
 bool GraphCopy::read_kernel(CUgraphNode node) {
@@ -221,11 +216,14 @@ bool GraphCopy::read_kernel(CUgraphNode node) {
     if (unit == 0 || blocks % unit != 0 || blocks > smt::kMostDoorUnits || !set.kernelParams)
         return refuse(fmt::format("a graph with a launch that no door is for: {}", kernel->name));
     const uint32_t threads = set.blockDimX * set.blockDimY * set.blockDimZ;
-    const bool whole = kernel->at_door.waits && blocks <= places(*kernel, set);
-    kernels_.push_back({node, kernel->parameters.size() + 1, static_cast<uint32_t>(blocks / unit), unit,
-                        dispatch::door_step(blocks, unit, places(*kernel, set),
-                                            kernel->at_door.queued.of(blocks, threads).block_ps(), whole),
-                        nested_});
+    kernels_.push_back({.node = node,
+                        .parameters = kernel->parameters.size() + 1,
+                        .units = static_cast<uint32_t>(blocks / unit),
+                        .unit = unit,
+                        .places = places(*kernel, set),
+                        .block_ps = kernel->at_door.queued.of(blocks, threads).block_ps(),
+                        .nested = nested_});
+    kernels_.back().whole = kernel->at_door.waits && blocks <= kernels_.back().places;
     blocks_ += blocks;
     return true;
 }
@@ -269,9 +267,12 @@ bool GraphCopy::replace(CUgraph graph, CUgraphNode node, MoveLaunch& launch) {
             return false;
     }
     if (!needs("a node's end", driver_.cuGraphDestroyNode(node))) return false;
-    kernels_.push_back({made, parameters.size(), launch.blocks, 1,
-                        dispatch::door_step(launch.blocks, 1, multiprocessors_, MoveLaunch::kBlockPs, false),
-                        nested_});
+    kernels_.push_back({.node = made,
+                        .parameters = parameters.size(),
+                        .units = launch.blocks,
+                        .places = multiprocessors_,
+                        .block_ps = MoveLaunch::kBlockPs,
+                        .nested = nested_});
     blocks_ += launch.blocks;
     return true;
 }

@@ -101,6 +101,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
       moves_name_(server.journal().name("a fill or copy in device memory")),
+      moves_treatment_(server.journal().name("has a door")),
       dispatched_(tenant_of(server, id, journal_name_, hello)),
       host_account_(std::make_shared<MemoryAccount>(most_host_memory())),
       arena_(device_.driver(), host_account_),

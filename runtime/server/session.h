@@ -98,6 +98,7 @@ public:
     uint32_t journal_name() const { return journal_name_; }  // the tenant's
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     uint32_t journal_name_of_moves() const { return moves_name_; }
+    uint32_t journal_treatment_of_moves() const { return moves_treatment_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
     int32_t pid() const { return pid_; }
@@ -156,7 +157,7 @@ private:
     const uint64_t memory_limit_;
     const uint32_t multiprocessors_;  // requested number; 0: all
     const uint32_t journal_name_;
-    const uint32_t graphs_name_, moves_name_;
+    const uint32_t graphs_name_, moves_name_, moves_treatment_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};

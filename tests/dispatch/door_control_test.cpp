@@ -72,7 +72,7 @@ struct Run {
 Run run_on(DoorControl& control, bool idle = false) {
     Run run;
     REQUIRE(control.prepare(kProgramStream, kControlStream, idle, &run.anew) == CUDA_SUCCESS);
-    run.door = control.next_run(3, 11, {5, 0, 1}, true, &run.number);
+    run.door = control.next_run(3, 11, {5, 1, true}, true, &run.number);
     return run;
 }
 
@@ -114,12 +114,13 @@ TEST_CASE("door control: a half of the ring is cleared before its first run, in 
                           kHalfRing * sizeof(uint32_t)};
     };
     // So what is cleared was last used kHalfRing runs ago, and kMostDoorRuns are in flight.
-    CHECK(cleared == std::map<uint64_t, DriverCall>{{kHalfRing, half(1)},
-                                                    {2 * kHalfRing, half(0)},
-                                                    {3 * kHalfRing, half(1)},
-                                                    {4 * kHalfRing, half(0)},
-                                                    {5 * kHalfRing, half(1)}});
-    static_assert(kHalfRing > kMostDoorRuns);
+    CHECK(cleared == std::map<uint64_t, DriverCall>{{kHalfRing - 1, half(1)},
+                                                    {2 * kHalfRing - 1, half(0)},
+                                                    {3 * kHalfRing - 1, half(1)},
+                                                    {4 * kHalfRing - 1, half(0)},
+                                                    {5 * kHalfRing - 1, half(1)},
+                                                    {6 * kHalfRing - 1, half(0)}});
+    static_assert(kHalfRing > kMostDoorPlaces);
 }
 
 TEST_CASE("door control: a stop writes the last run's number", "[dispatch]") {
@@ -200,37 +201,39 @@ TEST_CASE("door control: a report across the ring's end is of two pieces", "[dis
           Calls{{Task::kCopy, kProgramStream, frontier_at(0), 512, &pinned[0]}});
 }
 
-TEST_CASE("door control: what a brief run decides on is a brief run's, in the same segment", "[dispatch]") {
+TEST_CASE("door control: only a quick run takes the frontier that the one in front decides on",
+          "[dispatch]") {
     const DriverApi driver = recording_driver();
     DoorMemory memory(driver);
     DoorControl control(memory);
-    constexpr smt::DoorStep kLong{3, 0, 1}, kBrief{3, 1, 1};
-    const auto place_of = [&](smt::DoorStep step, bool asks = true) {
+    constexpr DoorPace kLong{3, 1, false}, kQuick{3, 1, true};
+    const auto place_of = [&](const DoorPace& pace, bool asks = true) {
         Run run;
         REQUIRE(control.prepare(kProgramStream, kControlStream, false, &run.anew) == CUDA_SUCCESS);
-        run.door = control.next_run(0, 1, step, asks, &run.number);
+        run.door = control.next_run(0, 1, pace, asks, &run.number);
         CHECK((run.door.run != 0) == asks);
+        CHECK(run.door.step.next == asks);
         return run.number;
     };
     CHECK(place_of(kLong) == 0);
-    CHECK(place_of(kBrief) == 1);
-    CHECK(place_of(kBrief) == 2);
+    CHECK(place_of(kQuick) == 1);
+    CHECK(place_of(kQuick) == 2);
     CHECK(place_of(kLong) == 4);
-    CHECK(place_of(kBrief) == 5);
-    CHECK(place_of(kBrief, false) == 7);  // it goes on, so it decides on nothing
-    CHECK(place_of(kBrief) == 8);
+    CHECK(place_of(kQuick) == 5);
+    CHECK(place_of(kQuick, false) == 7);  // it goes on, so it decides on nothing
+    CHECK(place_of(kQuick) == 8);
     control.end_segment();
-    CHECK(place_of(kBrief) == 10);
-    control.stop(kControlStream);  // 8 may have seen it, and decided against 9
-    CHECK(place_of(kBrief) == 12);
+    CHECK(place_of(kQuick) == 10);
+    control.stop(kControlStream);  // 10 may have seen it, and decided against 11
+    CHECK(place_of(kQuick) == 12);
     CHECK(place_of(kLong) == 14);
     control.take_back();
-    CHECK(place_of(kBrief) == 14);
-    CHECK(place_of(kBrief) == 15);
+    CHECK(place_of(kQuick) == 14);
+    CHECK(place_of(kQuick) == 15);
     control.take_back();
     CHECK(place_of(kLong) == 16);
     control.stop(kControlStream);
-    CHECK(place_of(kLong) == 17);
+    CHECK(place_of(kLong) == 18);
 }
 
 TEST_CASE("door control: half a ring is cleared before it is decided on, and no frontier is behind the last",
@@ -238,20 +241,31 @@ TEST_CASE("door control: half a ring is cleared before it is decided on, and no 
     const DriverApi driver = recording_driver();
     DoorMemory memory(driver);
     DoorControl control(memory);
-    const auto begin = [&] {
-        Run run;
-        REQUIRE(control.prepare(kProgramStream, kControlStream, false, &run.anew) == CUDA_SUCCESS);
-        run.door = control.next_run(0, 1, {3, 1, 1}, true, &run.number);
-        return run;
-    };
-    for (uint64_t number = 0; number < kHalfRing - 1; ++number) begin();
+    for (uint64_t number = 0; number < kHalfRing - 1; ++number) run_on(control);
     door_calls.clear();
-    CHECK(begin().number == kHalfRing - 1);
+    CHECK(run_on(control).number == kHalfRing - 1);
     CHECK(door_calls == std::vector<DriverCall>{{Task::kClear, kProgramStream, frontier_at(kHalfRing),
                                                  kHalfRing * sizeof(uint32_t)}});
-    for (uint64_t number = kHalfRing; number < kRing - 1; ++number) CHECK(begin().door.step.next == 1);
-    CHECK(begin().door.step.next == 0);
-    CHECK(begin().number == kRing);
+    for (uint64_t number = kHalfRing; number < kRing - 1; ++number)
+        CHECK(run_on(control).door.step.next == 1);
+    CHECK(run_on(control).door.step.next == 0);
+    CHECK(run_on(control).number == kRing);
+}
+
+TEST_CASE("door control: early units are those that run at once, or all of a launch that is soon over",
+          "[dispatch]") {
+    constexpr uint64_t kUs = 1'000'000;
+    const auto pace = [](uint64_t blocks, uint64_t places, uint64_t block_ps) {
+        return door_pace(blocks, 1, places, block_ps, false);
+    };
+    CHECK_FALSE(pace(100, 50, 0).quick);
+    CHECK(pace(100, 50, 0).early == 50);
+    CHECK((pace(100, 50, kUs / 11).quick && pace(100, 50, kUs / 11).early == 100));
+    CHECK((pace(100, 50, kUs / 6).quick && pace(100, 50, kUs / 6).early == 50));  // two waves of 8.3 us
+    CHECK_FALSE(pace(100, 50, kUs / 4).quick);
+    CHECK(door_pace(800, 8, 400, kUs / 48, false).early == 50);  // clusters
+    CHECK(pace(1 << 29, 1 << 20, 1).early == UINT16_MAX);
+    CHECK(door_pace(1 << 29, 1, 1 << 20, 0, true).shift == 28);
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {

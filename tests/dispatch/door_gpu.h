@@ -3,7 +3,6 @@
 // streams it does at once. Nothing but events orders the two. Memory is the host's.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -106,27 +105,29 @@ private:
     }
 
 public:
-    // As the prologue: rewriter/machine_code/prologue_text.cpp.
+    // As the prologue: rewriter/device/door_text.cpp.
     static bool admits(const DoorLaunch& door, uint32_t unit) {
-        std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
         const uint32_t stopped = std::atomic_ref(*reinterpret_cast<uint32_t*>(door.stopped)).load();
-        const bool admitted = admits_one(door, unit, frontier, stopped);
+        if (!admits_one(door, unit, stopped)) return false;
+        if (!door.step.next || unit + 1 != door.to) return true;
         std::atomic_ref next(*reinterpret_cast<uint32_t*>(door.frontier + sizeof(uint32_t)));
-        if (admitted && door.step.next && unit == door.from)
-            next.store(stopped >= door.run ? next.load() | kFinalFrontier
-                                           : std::max(next.load(), kWholeFrontier));
-        return admitted;
+        const uint32_t word = next.load();
+        if (stopped >= door.run)
+            next.store(word | kFinalFrontier);
+        else if (word == 0)
+            next.store(kBegunFrontier);
+        return true;
     }
 
 private:
-    static bool admits_one(const DoorLaunch& door, uint32_t unit, std::atomic_ref<uint32_t> frontier,
-                           uint32_t stopped) {
-        const uint32_t word = frontier.load(), limit = word & ~kFinalFrontier, shift = door.step.shift;
-        const bool first = limit != kWholeFrontier && (unit >> shift << shift) == unit;
-        if (unit < limit && !first) return true;
+    static bool admits_one(const DoorLaunch& door, uint32_t unit, uint32_t stopped) {
+        std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
+        const uint32_t word = frontier.load(), limit = word & (kBegunFrontier - 1), shift = door.step.shift;
+        if (word & kBegunFrontier && unit - door.from < door.step.early) return true;
+        if (unit < limit && (unit >> shift << shift) != unit) return true;
         if (word & kFinalFrontier) return unit < limit;
         if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
-        const uint32_t moved = ((unit >> shift) + 2) << shift;
+        const uint32_t moved = ((unit >> shift) + 2) << shift | (word & kBegunFrontier);
         if (moved > word) frontier.store(moved);
         return true;
     }

@@ -217,7 +217,7 @@ TEST_CASE("stream with doors: what is not worth a stop runs to its end, and over
     CHECK(ends > 10);  // stops with nothing in flight that was worth one
 }
 
-TEST_CASE("stream with doors: brief launches among others, some of which fail", "[dispatch]") {
+TEST_CASE("stream with doors: quick launches among others, some of which fail", "[dispatch]") {
     std::mt19937_64 random(4);
     int stops = 0;
     for (int round = 0; round < 100; ++round) {

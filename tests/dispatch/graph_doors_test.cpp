@@ -160,13 +160,21 @@ struct GraphStream {
         stream->poll();
     }
 
-    std::shared_ptr<GraphDoors> doors_of(FakeGraph& graph) {
+    // `block_ps`: as learnt of each kernel.
+    std::shared_ptr<GraphDoors> doors_of(FakeGraph& graph, uint64_t block_ps = 0) {
         auto doors = std::make_shared<GraphDoors>(dispatcher.supplies().graph_words(),
                                                   reinterpret_cast<CUgraph>(&graph));
         REQUIRE(doors->open(graph.nodes.size()) == CUDA_SUCCESS);
-        for (auto& node : graph.nodes)
-            REQUIRE(doors->add({reinterpret_cast<CUgraphNode>(node.get()), 2, node->units, 1, {2, 0, 1}}) ==
-                    CUDA_SUCCESS);
+        for (auto& node : graph.nodes) {
+            const FakeNode* const next =
+                node == graph.nodes.back() ? nullptr : graph.nodes[node->name + 1].get();
+            REQUIRE(doors->add({.node = reinterpret_cast<CUgraphNode>(node.get()),
+                                .parameters = 2,
+                                .units = node->units,
+                                .places = DoorGpu::kSms * DoorGpu::kFits,
+                                .block_ps = block_ps,
+                                .alone = next && next->behind == std::vector{node->name}}) == CUDA_SUCCESS);
+        }
         REQUIRE(doors->instantiate(0) == CUDA_SUCCESS);
         return doors;
     }
@@ -228,6 +236,13 @@ FakeGraph branched(uint32_t units) {
     return graph;
 }
 
+FakeGraph row_of(uint32_t kernels, std::mt19937_64& random) {
+    FakeGraph graph;
+    for (uint32_t i = 0; i < kernels; ++i)
+        graph.add(static_cast<uint32_t>(1 + random() % 9), i ? std::vector{i - 1} : std::vector<uint32_t>{});
+    return graph;
+}
+
 // The units that ran from `first` on are one launch of the graph: each once, behind what they depend on.
 void check_launch(const FakeGraph& graph, const std::vector<DoorGpu::Unit>& ran, size_t first) {
     std::vector<uint32_t> count(graph.nodes.size());
@@ -264,6 +279,30 @@ TEST_CASE("graph doors: a graph stopped anywhere runs each unit once, behind wha
     }
     INFO(half << " stops half way");
     CHECK(half > 50);
+}
+
+TEST_CASE("graph doors: kernels in a row decide on each other, once the graph's time is known",
+          "[dispatch]") {
+    std::mt19937_64 random(9);
+    int half = 0;
+    for (const bool in_a_row : {true, false}) {
+        FakeGraph graph = in_a_row ? row_of(80, random) : branched(5);
+        GraphStream it;
+        auto doors = it.doors_of(graph, 20'000'000);  // alone no kernel is quick
+        const size_t each = doors->blocks();
+        doors->form().queued.of(each, 1).set_block_ps(400'000);
+        for (int launches = 1; launches <= 12; ++launches) {
+            REQUIRE(it.launch(doors) == CUDA_SUCCESS);
+            half += it.stop_until_over(random, 30);
+            REQUIRE(it.gpu.ran.size() == launches * each);
+            check_launch(graph, it.gpu.ran, it.gpu.ran.size() - each);
+        }
+        const auto decide = std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                          [](const auto& node) { return node->in_exec.step.next; });
+        CHECK(decide == (in_a_row ? 79 : 2));
+    }
+    INFO(half << " stops half way");
+    CHECK(half > 30);
 }
 
 TEST_CASE("graph doors: a few launches of one graph are under way at a time", "[dispatch]") {
@@ -309,19 +348,20 @@ TEST_CASE("graph doors: launches behind each other, of one graph, of two and of 
     }
 }
 
-TEST_CASE("graph doors: without stops only the frontiers are cleared", "[dispatch]") {
+TEST_CASE("graph doors: without stops only the frontiers are cleared, and each node is changed once",
+          "[dispatch]") {
     FakeGraph graph = branched(30);
     GraphStream it;
     auto doors = it.doors_of(graph);
     it.stream->pass_through();
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 6; ++i) {
         REQUIRE(it.launch(doors) == CUDA_SUCCESS);
         it.stream->pass_through();
         it.come_to_end();
     }
-    CHECK(graph.changes == 0);
-    CHECK(it.gpu.launches == 3);
-    CHECK(it.gpu.ran.size() == 3 * doors->blocks());
+    CHECK(graph.changes == 8);
+    CHECK(it.gpu.launches == 6);
+    CHECK(it.gpu.ran.size() == 6 * doors->blocks());
 }
 
 TEST_CASE("graph doors: a stop that comes when the graph is over does no harm", "[dispatch]") {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kUnits = 64;
 constexpr smt::DoorStep kStep{3, 0, 1};
-constexpr smt::DoorStep kBrief{7, 1, 1};  // all units are one step
 
 // Each thread counts itself for its CTA. Labels and registers have names that the prologue has, too.
 const char* kCount = R"(
@@ -115,27 +114,43 @@ TEST_CASE("a run that is stopped admits the units below its frontier, which is f
     }
 }
 
-TEST_CASE("a brief run decides on the next one, and that runs whole whatever is stopped then") {
+TEST_CASE("the last unit of a run decides on the next one, of which early units run then") {
     DoorDevice device;
-    const uint64_t frontiers = device.words({0, 0, 5, 0});
-    const uint64_t next = frontiers + 4;
-    CHECK(device.run({device.word(6), frontiers, 7, 0, kUnits, kBrief}) == units(0, kUnits));
-    CHECK(device.at(next) == smt::kWholeFrontier);
-    // It was decided on before the stop; it decides against the one behind it, of which five units had begun.
-    CHECK(device.run({device.word(8), next, 8, 10, 40, kBrief}) == units(10, 40));
-    CHECK(device.at(next) == smt::kWholeFrontier);
-    CHECK(device.at(next + 4) == (smt::kFinalFrontier | 5));
-    CHECK(device.run({device.word(0), next + 4, 9, 0, kUnits, kBrief}) == units(0, 5));
+    const smt::DoorStep early{3, 1, 20};
+    const uint64_t frontiers = device.words({0, 0, 5, 0}), next = frontiers + 4;
+    CHECK(device.run({device.word(6), frontiers, 7, 0, kUnits, early}) == units(0, kUnits));
+    CHECK(device.at(next) == smt::kBegunFrontier);
+    // It was decided on before the stop.
+    CHECK(device.run({device.word(8), next, 8, 10, kUnits, early}) == units(10, 30));
+    CHECK(device.at(next) == (smt::kFinalFrontier | smt::kBegunFrontier));
+    CHECK(smt::door_reached(device.at(next), 10, 20) == 30);
+    CHECK(device.at(next + 4) == 5);
+    // Without a stop later units move the frontier as ever.
+    const uint64_t begun = device.words({smt::kBegunFrontier, 0});
+    CHECK(device.run({device.word(0), begun, 8, 10, kUnits, early}) == units(10, kUnits));
+    CHECK(device.at(begun) == (smt::kBegunFrontier | (kUnits + 8)));
+    CHECK(device.at(begun + 4) == smt::kBegunFrontier);
 }
 
-TEST_CASE("a brief run that is refused decides on nothing, and a frontier that is final stays so") {
+TEST_CASE("a run that sees a stop at its end decides against the next one") {
     DoorDevice device;
-    const uint64_t frontiers = device.words({0, 0, smt::kFinalFrontier | 3});
-    CHECK(device.run({device.word(7), frontiers, 7, 0, kUnits, kBrief}).empty());
+    const uint64_t frontiers = device.words({smt::kBegunFrontier, 5, 0});
+    const smt::DoorStep all_early{3, 1, kUnits};
+    CHECK(device.run({device.word(7), frontiers, 7, 0, kUnits, all_early}) == units(0, kUnits));
+    CHECK(device.at(frontiers + 4) == (smt::kFinalFrontier | 5));
+    CHECK(device.run({device.word(0), frontiers + 4, 8, 0, kUnits, all_early}) == units(0, 5));
+    CHECK(device.at(frontiers + 8) == 0);
+}
+
+TEST_CASE("a run that is refused decides on nothing, and one that has begun by itself is not begun again") {
+    DoorDevice device;
+    const smt::DoorStep early{3, 1, 20};
+    const uint64_t frontiers = device.words({0, 0, 16});
+    CHECK(device.run({device.word(7), frontiers, 7, 0, kUnits, early}).empty());
     CHECK(device.at(frontiers) == smt::kFinalFrontier);
     CHECK(device.at(frontiers + 4) == 0);
-    CHECK(device.run({device.word(7), frontiers + 4, 8, 0, kUnits, kBrief}) == units(0, kUnits));
-    CHECK(device.at(frontiers + 8) == (smt::kFinalFrontier | 3));
+    CHECK(device.run({device.word(7), frontiers + 4, 8, 0, kUnits, early}) == units(0, kUnits));
+    CHECK(device.at(frontiers + 8) == 16);
 }
 
 TEST_CASE("all threads of a CTA are admitted or refused, whatever its width") {

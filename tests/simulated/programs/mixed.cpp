@@ -1,7 +1,7 @@
 // mixed ROUNDS [PAUSE_MS [BLOCKS]]: on each of three streams, kernels that can be managed and kernels that
 // are launched as they are (an attribute sees to that; one that all others have does not) in a random row,
-// with fills, copies and events between them. What each does depends on what all before it did; the host does the
-// same and compares. Prints how many launches went as they are.
+// with fills, copies and events between them. What each does depends on what all before it did; the host does
+// the same and compares. Prints how many launches went as they are.
 #include <time.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "runtime/server/handlers/memory/move.h"
 
+#include <algorithm>
+
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/protocol/try.h"
@@ -33,10 +35,16 @@ CUresult launch_move(Call& call, Stream& stream, const PlanMove& plan) {
     work.entry.lane = call.lane.index();
     work.entry.stream = stream.reference;
     work.entry.name = session.journal_name_of_moves();
+    work.entry.value = session.journal_treatment_of_moves();
     work.entry.text = session.journal_name();
+    std::copy_n(work.grid, 3, work.entry.grid);
+    std::copy_n(work.block, 3, work.entry.block);
     work.total = launch.blocks;
-    call.lane.launches(stream, work.entry.name);
-    return managed->launch(std::move(work));
+    const journal::Entry entry = work.entry;
+    call.lane.launches(stream, entry.name);
+    SMT_TRY(managed->launch(std::move(work)));
+    if (!session.device().properties().keeps_sessions_apart) session.journal().write(entry);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace handlers
