@@ -60,7 +60,7 @@ CUresult GraphDoors::open(size_t nodes) {
 CUresult GraphDoors::add(const Kernel& kernel) {
     nodes_.push_back({kernel});
     blocks_ += uint64_t{kernel.units} * kernel.unit;
-    nodes_.back().pace = pace_of(nodes_.back());
+    nodes_.back().step = door_step(pace_of(nodes_.back()), false, false);
     return set_door(nodes_.size() - 1, 0);
 }
 
@@ -77,9 +77,7 @@ CUresult GraphDoors::instantiate(unsigned long long flags) {
 
 smt::DoorLaunch GraphDoors::door_of(size_t index, uint32_t from) const {
     const Node& node = nodes_[index];
-    return {base_,      words(0) + index * sizeof(uint32_t),
-            kGraphRun,  from,
-            node.units, {node.pace.shift, node.decides, node.pace.early}};
+    return {base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.step};
 }
 
 DoorPace GraphDoors::pace_of(const Node& node) const {
@@ -98,10 +96,11 @@ CUresult GraphDoors::chain_more() {
         scale_ = expected > 0 && took > 0 ? std::min(1.0, took / expected) : 1;
     }
     const size_t end = std::min(chained_ + kNodesAtOnce, nodes_.size());
-    for (; chained_ < end; ++chained_) {
+    for (bool decided = false; chained_ < end; ++chained_) {
         Node& node = nodes_[chained_];
-        node.pace = pace_of(node);
-        node.decides = node.alone && chained_ + 1 < end && pace_of(nodes_[chained_ + 1]).quick;
+        const bool decides = node.alone && chained_ + 1 < end && pace_of(nodes_[chained_ + 1]).quick;
+        node.step = door_step(pace_of(node), decides, decided);
+        decided = decides;
         SMT_TRY(set_door(chained_, node.from));
     }
     return CUDA_SUCCESS;
@@ -192,7 +191,7 @@ uint64_t GraphDoors::settle_nodes() {
         Node& node = nodes_[i];
         const bool stopped = read_[i] & smt::kFinalFrontier;
         const uint32_t reached =
-            std::min(smt::door_reached(read_[i], node.from, node.pace.early), node.units);
+            std::min(smt::door_reached(read_[i], node.from, node.step.early), node.units);
         node.done = stopped ? std::max(node.done, reached) : node.units;
         done += uint64_t{node.done} * node.unit;
     }

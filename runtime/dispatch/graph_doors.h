@@ -111,8 +111,7 @@ private:
     struct Node : Kernel {
         uint32_t done = 0;  // units that have run since the begin
         uint32_t from = 0;  // as the instantiated node has it
-        DoorPace pace{};
-        bool decides = false;  // DoorStep::next
+        smt::DoorStep step{};
     };
 
     // Set 0: frontiers. The others: of the launches that the last one followed, by their numbers.

@@ -260,12 +260,14 @@ TEST_CASE("door control: early units are those that run at once, or all of a lau
     };
     CHECK_FALSE(pace(100, 50, 0).quick);
     CHECK(pace(100, 50, 0).early == 50);
-    CHECK((pace(100, 50, kUs / 11).quick && pace(100, 50, kUs / 11).early == 100));
-    CHECK((pace(100, 50, kUs / 6).quick && pace(100, 50, kUs / 6).early == 50));  // two waves of 8.3 us
-    CHECK_FALSE(pace(100, 50, kUs / 4).quick);
-    CHECK(door_pace(800, 8, 400, kUs / 48, false).early == 50);  // clusters
+    CHECK((pace(100, 50, kUs / 5).quick && pace(100, 50, kUs / 5).early == 100));
+    CHECK((pace(100, 50, kUs / 3).quick && pace(100, 50, kUs / 3).early == 50));  // two waves of 17 us
+    CHECK_FALSE(pace(100, 50, kUs).quick);
+    CHECK(door_pace(800, 8, 400, kUs / 20, false).early == 50);  // clusters
     CHECK(pace(1 << 29, 1 << 20, 1).early == UINT16_MAX);
     CHECK(door_pace(1 << 29, 1, 1 << 20, 0, true).shift == 28);
+    CHECK(door_step({3, 4000, true}, false, true).early == 4000);
+    CHECK(door_step({3, 4000, true}, true, false).early == 256);
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {

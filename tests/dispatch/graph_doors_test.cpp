@@ -288,7 +288,7 @@ TEST_CASE("graph doors: kernels in a row decide on each other, once the graph's 
     for (const bool in_a_row : {true, false}) {
         FakeGraph graph = in_a_row ? row_of(80, random) : branched(5);
         GraphStream it;
-        auto doors = it.doors_of(graph, 20'000'000);  // alone no kernel is quick
+        auto doors = it.doors_of(graph, 50'000'000);  // alone no kernel is quick
         const size_t each = doors->blocks();
         doors->form().queued.of(each, 1).set_block_ps(400'000);
         for (int launches = 1; launches <= 12; ++launches) {
