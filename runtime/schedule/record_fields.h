@@ -156,11 +156,12 @@ void fields(Archive& archive, T& value, const Target& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Service& standard) {
-    auto& [session, tenant, target, launches] = value;
+    auto& [session, tenant, target, launches, over] = value;
     archive("session", session, standard.session);
     archive("tenant", tenant, standard.tenant);
     archive("target", target, standard.target);
     archive("launches", launches, standard.launches);
+    archive("over", over, standard.over);
 }
 
 template <class Archive, class T>

@@ -82,6 +82,7 @@ struct Service {
     std::string tenant;
     Target target;
     uint64_t launches = 0;  // so far
+    uint64_t over = 0;      // of them
 };
 
 struct Snapshot {

@@ -58,11 +58,16 @@ struct ShareKnobs {
 struct SloKnobs {
     LevelKnobs level = {};
     PauseKnobs pause = {};
-    // Work that best-effort tenants may have with the driver at level 4. Less leaves the GPU idle while the
-    // dispatcher is at other things.
+    // Work that best-effort tenants may have with the driver beside a request. Less leaves the GPU idle while
+    // the dispatcher is at other things; more of it would go on where it was launched behind the request.
     Duration ahead = std::chrono::microseconds(400);
-    // A level holds for so long behind a request. Services that are at work at all have requests more often.
+    // What holds between requests does so for this time behind one. Services that are at work at all have
+    // requests more often.
     Duration sticky = std::chrono::seconds(1);
+    // Unmanaged kernels with longer blocks, which a stop waits for, leave one multiprocessor in `kept_free`
+    // to the next request, as under priority and for its reasons.
+    Duration long_block = std::chrono::microseconds(100);
+    int kept_free = 4;
     // A request is one by itself if best-effort tenants were stopped within this time of its begin, or within
     // an eighth of its time; or after so many requests in which they were not.
     Duration stops = std::chrono::microseconds(500);
@@ -72,9 +77,11 @@ struct SloKnobs {
     // One request in so many has the best-effort tenants stopped, where that is quick, so that the time by
     // itself stays known: 2 % of what they get beside requests.
     int between_samples = 50;
-    // How often a request with best-effort work beside it is looked at: from when it is late on, the work
-    // stops. A request that is late costs little then, and those that wait behind it are not late, too.
-    Duration look = std::chrono::microseconds(500);
+    // How often a request with best-effort work beside it is looked at, at most and at least. It is looked at
+    // when what it may lose would be used up, if it made no progress.
+    Duration look = std::chrono::microseconds(500), soonest_look = std::chrono::microseconds(50);
+    // Above level 0 a kernel that is over within this part of what the request may lose is not stopped.
+    double let_end = 0.25;
     // A best-effort tenant without work for so long is no part of the company that levels are learnt for.
     Duration gone = std::chrono::seconds(1);
     // Requests that a status goes by.
