@@ -48,6 +48,8 @@ void ManagedStream::note_received(schedule::Kernel* kernel) {
     const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
     kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
     kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
+    kernel->correction = tenant_->received.correction.factor();
+    kernel->corrections = tenant_->received.correction.windows();
     kernel->receiving =
         gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0, dispatcher_.now());
 }

@@ -53,6 +53,9 @@ struct Kernel {
     Duration received{};
     Duration guessed{};  // of `received`: for kernels of which that time is not known
     Duration receiving{};
+    // What is known of its tenant's launches is corrected by this factor, which was measured so often.
+    double correction = 1;
+    uint32_t corrections = 0;
 };
 
 struct Device {

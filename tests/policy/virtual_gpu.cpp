@@ -78,6 +78,7 @@ void VirtualGpu::ask(Policy& policy) {
         Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
         kernel.received = nanoseconds(static_cast<double>(program.blocks) /
                                       static_cast<double>(kernel.blocks) * program.alone_ns);
+        kernel.corrections = static_cast<uint32_t>(program.blocks) + 1;  // that is exact, and measured
     }
     const Decision decision = policy.decide(snapshot, time());
     for (const Confinement& each : decision.confinements) {

@@ -39,18 +39,29 @@ struct ShareKnobs {
     // A tenant without work for this time holds no other back. Gaps between two kernels of a program that
     // waits for nothing are shorter, and longer ones are worth a start of the others.
     Duration gap = std::chrono::microseconds(100);
+    // Idle times up to `pause` are pauses of a program that is at work: between two steps, or for a result.
+    // What others receive meanwhile is made up for, by twice the lead at most, if pauses are no more than
+    // `pauses` of the time with work, over `history`. A program that pauses more does not want the GPU.
+    Duration pause = std::chrono::milliseconds(2), history = std::chrono::milliseconds(100);
+    double pauses = 0.25;
     // Others are held back for at most so many times what a tenant behind needs to catch up. What is still
     // missing then is written off: the tenant cannot use the time.
     double patience = 2;
     // A tenant that receives at least this part of the time in which it has work, beside others, is not
-    // slowed down by them: within the error of what is learnt of kernels.
+    // slowed down by them: within the error of what is learnt of kernels. So it is in `windows` in a row: the
+    // one of two launches that came first gets all that it can use for as long as it takes, if it fills the
+    // GPU.
     double slowed = 0.95;
-    Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
-    // A tenant for which more than this part was guessed is alone for `trial`, about a step of a training;
-    // with the time between trials that costs 5 % at first, and less where it teaches nothing.
-    double guessed = 0.03;
+    Duration window = std::chrono::milliseconds(5);  // some hundred launches
+    int windows = 8;
+    // A tenant for which more than this part was guessed, or of which it was not measured lately how far off
+    // what is known is, is alone for `trial`: time for a measurement (dispatch/gpu_time.h), or a part of a
+    // step of a training. Trials are 5 % of the time at first, less where they teach nothing, and 1 % where
+    // the last two measurements `agree`. In a trial the tenant gets done what it does alone; so all together
+    // lose only what running at the same time gains.
+    double guessed = 0.03, agree = 0.02;
     Duration trial = std::chrono::milliseconds(20);
-    Duration between_trials = std::chrono::milliseconds(400);
+    Duration between_trials = std::chrono::milliseconds(400), between_known = std::chrono::seconds(2);
     // Decisions are at least so far apart, if nothing happens.
     Duration tick = std::chrono::microseconds(100);
 };
