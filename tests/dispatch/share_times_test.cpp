@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kStepNs = 10'000, kTogether = 0.52;  // speed of each, of its speed alone
-constexpr uint64_t kBlocks = 1000;                    // of a launch
+constexpr uint64_t kShareBlocks = 1000;               // of a launch
 
 schedule::Duration whole_ns(double ns) { return std::chrono::nanoseconds(static_cast<int64_t>(ns)); }
 
@@ -30,7 +30,7 @@ struct Training {
     double done = 0, counted = 0;  // parts of the launch under way
     double progress_ns = 0;        // in time alone
 
-    void learn_wrong() { kernel.set_block_ps(static_cast<uint64_t>(alone_ns * error * 1000 / kBlocks)); }
+    void learn_wrong() { kernel.set_block_ps(static_cast<uint64_t>(alone_ns * error * 1000 / kShareBlocks)); }
     void begin(schedule::TimePoint now) {
         held = false;
         time.settle(true, now);
@@ -38,7 +38,7 @@ struct Training {
     // Its blocks that are over; it goes on, or is stopped.
     void account(bool goes_on, schedule::TimePoint now) {
         const bool ends = done >= 1;
-        const double blocks = ((ends ? 1 : done) - counted) * kBlocks;
+        const double blocks = ((ends ? 1 : done) - counted) * kShareBlocks;
         time.over(kernel, static_cast<uint64_t>(blocks), ends && counted == 0);
         counted = ends ? 0 : done;
         if (ends) done -= 1;
@@ -63,7 +63,7 @@ struct Training {
         made.guessed = std::chrono::nanoseconds(received.guessed_ns.load());
         made.correction = received.correction.factor();
         made.corrections = received.correction.windows();
-        made.receiving = time.receiving(&kernel, kBlocks, now);
+        made.receiving = time.receiving(&kernel, kShareBlocks, now);
         return made;
     }
 };

@@ -49,8 +49,8 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr size_t kMostKnown = 64;  // companies; the oldest is forgotten
-constexpr double kLate = 1.001;    // part of what is allowed
+constexpr size_t kMostKnown = 64;    // companies; the oldest is forgotten
+constexpr double kJustLate = 1.001;  // part of what is allowed
 
 // On so many multiprocessors; 0: none, at level 0.
 int multiprocessors_at(int level, const Device& device) {
@@ -247,7 +247,7 @@ void Slo::learn_from(SloService& service, const Request& request, const Device& 
     service.unknown = !judged;
     if (judged && service.counts()) {
         const bool late = service.late || judged->part > 1;
-        control(service).note(late ? std::max(judged->part, kLate) : judged->part,
+        control(service).note(late ? std::max(judged->part, kJustLate) : judged->part,
                               service.part_at_level(request));
     }
     service.usual = control(service).level();
