@@ -137,6 +137,7 @@ void Dispatcher::join(ManagedStream& stream) {
     const int multiprocessors = policy_.snapshot().device.multiprocessors;
     members_.push_back({&stream, Orders(multiprocessors, places_of(stream.tenant(), multiprocessors)),
                         experiments_.on(stream.tenant(), stream.id())});
+    end_unasked();  // the policy has told the tenant's other streams only
     device_.disturb();
 }
 

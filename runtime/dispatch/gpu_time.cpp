@@ -1,5 +1,6 @@
 #include "runtime/dispatch/gpu_time.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -68,6 +69,16 @@ void LaunchTimes::forget() {
     for (auto& [shape, time] : by_shape_) time.forget();
 }
 
+// ---- Of a tenant
+
+void Correction::measured(double expected, double took) {
+    const std::lock_guard lock(mutex_);
+    const double seen = std::clamp(took / expected, kLeast, kMost), last = factor();
+    const double weight = std::max(kLastWeight, 1.0 / (windows() + 1));
+    factor_.store(last + (seen - last) * weight, std::memory_order_relaxed);
+    windows_.fetch_add(1, std::memory_order_relaxed);
+}
+
 // ---- Of a stream
 
 void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole) {
@@ -84,7 +95,7 @@ void GpuTime::over_unmanaged(uint64_t key) {
 void GpuTime::receive_beside_others(double shared) {
     double known = 0, guessed = 0;
     for (const Item& each : over_) {
-        const double expected = each.kernel->of(each.blocks);
+        const double expected = each.kernel->of(each.blocks) * tenant_.correction.factor();
         known += expected;
         if (expected <= 0) guessed += shared / static_cast<double>(over_.size());
     }
@@ -112,6 +123,22 @@ void GpuTime::learn(double took) {
     for (size_t i = 0; i < over_.size(); ++i) over_[i].kernel->learn(over_[i].blocks, times[i]);
 }
 
+// The first work behind an idle time, or behind company, is left out: it starts late, or on a GPU that is not
+// as it is later.
+void GpuTime::compare(double took) {
+    double expected = 0;
+    for (const Item& each : over_) {
+        const double one = each.kernel->of(each.blocks);
+        if (!each.whole || one <= 0) return;
+        expected += one;
+    }
+    compared_ += took;
+    expected_of_ += expected;
+    if (compared_ < Correction::kWindow) return;
+    tenant_.correction.measured(expected_of_, compared_);
+    compared_ = expected_of_ = 0;
+}
+
 void GpuTime::settle(bool at_work, TimePoint now, bool learns) {
     if (!needs_settling(at_work)) return;
     if (at_work && !at_work_) company_.begins(tenant_.part, now);
@@ -121,8 +148,11 @@ void GpuTime::settle(bool at_work, TimePoint now, bool learns) {
         const double own = sums.own - since_.own, shared = sums.shared - since_.shared;
         if (!alone) receive_beside_others(shared);
         if (alone) tenant_.ns.fetch_add(static_cast<int64_t>(own), std::memory_order_relaxed);
+        if (alone && learns && steady_) compare(own);
         if (alone && learns) learn(own);
+        steady_ = alone;
     }
+    steady_ = steady_ && at_work;
     over_.clear();
     since_ = sums;
     begun_ = now;
@@ -135,7 +165,7 @@ schedule::Duration GpuTime::receiving(const LaunchTime* next, uint64_t blocks, T
     const Company::Sums sums = company_.sums(tenant_.part, now);
     double worth = sums.together <= begun_ ? sums.own - since_.own : sums.shared - since_.shared;
     if (const double known = next ? next->of(static_cast<double>(blocks)) : 0; known > 0)
-        worth = std::min(worth, known);
+        worth = std::min(worth, known * tenant_.correction.factor());
     return schedule::Duration(static_cast<schedule::Duration::rep>(worth));
 }
 

@@ -8,6 +8,11 @@
 // other tenant. A part of a launch counts in proportion to its blocks. One shape says nothing about another:
 // a grid of one block and one of ten take equally long.
 //
+// What is learnt may be off for all kernels of a tenant: it is learnt in short times alone, too, behind a
+// start. So it is corrected by what launches took in long times alone, in which the stream was never empty
+// and no other tenant had work, by what was expected of them (Correction). Then progress beside others is in
+// seconds alone by construction.
+//
 // A tenant's streams divide its time equally among them while they overlap, so a tenant that is alone
 // receives no more than the time that passes.
 //
@@ -87,11 +92,29 @@ private:
     std::unordered_map<uint64_t, LaunchTime> by_shape_;
 };
 
+// Of a tenant: how many times as long its launches take alone as was learnt, all together. Any thread.
+class Correction {
+public:
+    // So much is measured at a time: some hundred launches, or a part of a step of a training.
+    static constexpr double kWindow = 10e6;  // ns
+    static constexpr double kLeast = 0.8, kMost = 1.25, kLastWeight = 0.25;
+
+    double factor() const { return factor_.load(std::memory_order_relaxed); }
+    uint32_t windows() const { return windows_.load(std::memory_order_relaxed); }  // measured so far
+    void measured(double expected, double took);
+
+private:
+    std::mutex mutex_;  // guards changes
+    std::atomic<double> factor_{1};
+    std::atomic<uint32_t> windows_{0};
+};
+
 // A tenant's. Any thread.
 struct Received {
     Company::Part part;
     std::atomic<int64_t> ns{0};          // for what is complete, of all its streams
     std::atomic<int64_t> guessed_ns{0};  // of that, by equal parts of the time
+    Correction correction;
 };
 
 // Of one stream. Guarded by the stream's lock.
@@ -123,14 +146,18 @@ private:
     };
     void receive_beside_others(double shared);
     void learn(double took);
+    void compare(double took);
 
     Company& company_;
     Received& tenant_;
     std::unordered_map<uint64_t, LaunchTime> unmanaged_;  // by key; bounded
     std::vector<Item> over_;
     bool at_work_ = false;
-    Company::Sums since_;  // when work began, or was last over
-    TimePoint begun_{};    // and when that was
+    bool steady_ = false;  // it had work and no company since work was last over
+    double compared_ = 0,
+           expected_of_ = 0;  // of the window under way: what launches took, and were expected to
+    Company::Sums since_;     // when work began, or was last over
+    TimePoint begun_{};       // and when that was
 };
 
 }  // namespace smt::runtime::dispatch

@@ -123,6 +123,7 @@ void ManagedStream::prune() {
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.marker > over) break;
         gpu_time_.over_unmanaged(each.key);
+        note_end();
         if (times_)
             times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
                          true);

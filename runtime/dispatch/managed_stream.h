@@ -185,6 +185,7 @@ private:
     void note_gpu_time();
     // So many blocks of the work are over. `whole`: it was not stopped within. `ends`: no block is left.
     void note_part(const Work& work, uint64_t blocks, bool whole, bool ends);
+    void note_end();  // a launch is over
     bool one_wave(const UnmanagedLaunch& launch);
     template <class Over>
     void note_over(const Over& over) {

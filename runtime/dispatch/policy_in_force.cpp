@@ -12,7 +12,12 @@ PolicyInForce::PolicyInForce(std::unique_ptr<schedule::Policy> policy, const sch
 }
 
 void PolicyInForce::adopt(std::unique_ptr<schedule::Policy> policy) {
+    if (policy_) {
+        std::unique_ptr<schedule::Policy>& last = retired_[policy_->name()];
+        last = std::move(policy_);
+    }
     policy_ = std::move(policy);
+    if (const auto earlier = retired_.extract(policy_->name())) policy_->recall(*earlier.mapped());
     ++policies_;
     study_ = nullptr;
     studying_ = false;  // the study under way is of no use to the new policy

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/dispatch/durations.h"
@@ -24,7 +26,7 @@ public:
 
     // `device`: of all snapshots.
     PolicyInForce(std::unique_ptr<schedule::Policy> policy, const schedule::Device& device);
-    void adopt(std::unique_ptr<schedule::Policy> policy);
+    void adopt(std::unique_ptr<schedule::Policy> policy);       // recalls the last one of its name
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
     const char* name() const { return name_.load(); }
@@ -57,7 +59,8 @@ public:
 
 private:
     std::unique_ptr<schedule::Policy> policy_;
-    uint64_t policies_ = 0;  // number of policies so far
+    std::map<std::string_view, std::unique_ptr<schedule::Policy>> retired_;  // the last of each name
+    uint64_t policies_ = 0;                                                  // number of policies so far
     std::atomic<bool> short_stops_{false}, may_stop_{false};
     std::atomic<schedule::Duration> least_saved_{};
     std::atomic<const char*> name_{nullptr};        // policies' names are literals

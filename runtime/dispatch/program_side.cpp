@@ -33,7 +33,6 @@ constexpr auto kSoon = 50us;
 
 CUresult ManagedStream::launch(Work&& work) {
     supply_detour();
-    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
@@ -43,6 +42,7 @@ CUresult ManagedStream::launch(Work&& work) {
     if (!work.graph) SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));
     if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = queue_.next_number();
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     go_on();
     const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
     const bool unasked = passes && begins && begins_unasked();

@@ -48,6 +48,8 @@ void ManagedStream::note_received(schedule::Kernel* kernel) {
     const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
     kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
     kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
+    kernel->correction = tenant_->received.correction.factor();
+    kernel->corrections = tenant_->received.correction.windows();
     kernel->receiving =
         gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0, dispatcher_.now());
 }
@@ -107,9 +109,14 @@ void ManagedStream::note_gpu_time() {
         gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
 }
 
+void ManagedStream::note_end() {
+    if (tenant_->target.any()) tenant_->over.fetch_add(1, std::memory_order_relaxed);
+}
+
 void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
     LaunchTime& alone = work.alone();
     gpu_time_.over(alone, blocks, whole);
+    if (ends) note_end();
     if (!times_ || blocks == 0) return;
     const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},

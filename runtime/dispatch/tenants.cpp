@@ -59,7 +59,8 @@ void Tenants::list_services(std::vector<schedule::Service>& services) const {
     for (const Pointer& tenant : present_) {
         if (tenant->target.any() && tenant->preemptor.load())
             services.push_back({tenant->session, tenant->name, tenant->target,
-                                tenant->launched.load(std::memory_order_relaxed)});
+                                tenant->launched.load(std::memory_order_relaxed),
+                                tenant->over.load(std::memory_order_relaxed)});
     }
 }
 

@@ -39,8 +39,8 @@ struct Tenant {
     bool timed = false;   // another measurement times them: durations are not learnt here
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
-    schedule::Target target;            // of a service; nothing: a best-effort tenant
-    std::atomic<uint64_t> launched{0};  // launches, of a service
+    schedule::Target target;                     // of a service; nothing: a best-effort tenant
+    std::atomic<uint64_t> launched{0}, over{0};  // launches, of a service; those that are over
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
     SmSetPointer places;

@@ -61,6 +61,8 @@ public:
     // Without it decide() does the computation itself: same decision, but it may take milliseconds.
     virtual std::unique_ptr<Study> study(const Snapshot&) { return nullptr; }
     virtual void learn(std::unique_ptr<Study>) {}  // a study() of this policy that has run
+    // Before the first decide(): takes over what an earlier policy of this name has learnt of programs.
+    virtual void recall(Policy& /*earlier*/) {}
 
 protected:
     virtual void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) = 0;

@@ -103,7 +103,7 @@ template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
     auto& [id, tenant, session, priority, managed, has_door, state, blocks, blocks_done, ctas_per_sm,
            usual_ctas, own_sms, multiprocessors, ahead, since, launch, last_taken, weight, cta, predicted,
-           remaining, preemption, profile, received, guessed, receiving] = value;
+           remaining, preemption, profile, received, guessed, receiving, correction, corrections] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
@@ -130,6 +130,8 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("received", received, standard.received);
     archive("guessed", guessed, standard.guessed);
     archive("receiving", receiving, standard.receiving);
+    archive("correction", correction, standard.correction);
+    archive("corrections", corrections, standard.corrections);
 }
 
 template <class Archive, class T>
@@ -156,11 +158,12 @@ void fields(Archive& archive, T& value, const Target& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Service& standard) {
-    auto& [session, tenant, target, launches] = value;
+    auto& [session, tenant, target, launches, over] = value;
     archive("session", session, standard.session);
     archive("tenant", tenant, standard.tenant);
     archive("target", target, standard.target);
     archive("launches", launches, standard.launches);
+    archive("over", over, standard.over);
 }
 
 template <class Archive, class T>

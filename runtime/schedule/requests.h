@@ -61,7 +61,7 @@ private:
     Request end(TimePoint now, bool cut);
 
     enum class State { kNone, kWorks, kPauses };
-    const PauseKnobs knobs_;
+    PauseKnobs knobs_;
     State state_ = State::kNone;
     bool begun_ = false;
     TimePoint began_{}, paused_{};

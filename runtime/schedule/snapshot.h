@@ -53,6 +53,9 @@ struct Kernel {
     Duration received{};
     Duration guessed{};  // of `received`: for kernels of which that time is not known
     Duration receiving{};
+    // What is known of its tenant's launches is corrected by this factor, which was measured so often.
+    double correction = 1;
+    uint32_t corrections = 0;
 };
 
 struct Device {
@@ -82,6 +85,7 @@ struct Service {
     std::string tenant;
     Target target;
     uint64_t launches = 0;  // so far
+    uint64_t over = 0;      // of them
 };
 
 struct Snapshot {

@@ -155,3 +155,61 @@ TEST_CASE("GPU time: unmanaged launches count by their key", "[dispatch]") {
     t.second.settle(false, kStart + 250us);
     CHECK(t.one.ns == ns(150us));
 }
+
+TEST_CASE("GPU time: what is learnt is corrected by what launches take in long times alone", "[dispatch]") {
+    Two t;
+    schedule::TimePoint now = kStart;
+    const auto run = [&](schedule::Duration takes, int times) {  // launches without a gap
+        for (int i = 0; i < times; ++i) {
+            t.kernel.set_block_ps(108'000'000);  // 108 us, whatever they take
+            t.first.over(t.kernel, 1, true);
+            t.first.settle(true, now += takes);
+        }
+    };
+    t.first.settle(true, now);
+    run(100us, 100);
+    CHECK(t.one.correction.windows() == 0);  // the first one does not count
+    run(100us, 1);
+    CHECK(t.one.correction.windows() == 1);
+    CHECK(t.one.correction.factor() == Approx(100.0 / 108));
+    run(120us, 84);  // another measurement has half of the weight
+    CHECK(t.one.correction.factor() == Approx((100.0 + 120.0) / 2 / 108));
+    const double factor = t.one.correction.factor();
+    const int64_t before = t.one.ns;
+    t.second.settle(true, now);
+    t.kernel.set_block_ps(100'000'000);
+    t.first.over(t.kernel, 1, true);
+    t.first.settle(true, now += 200us);
+    CHECK(static_cast<double>(t.one.ns - before) == Approx(100'000 * factor).epsilon(0.001));
+    t.second.settle(false, now);
+    CHECK(t.two.correction.windows() == 0);
+}
+
+TEST_CASE("GPU time: work behind an idle time, or behind company, corrects nothing", "[dispatch]") {
+    Two t;
+    schedule::TimePoint now = kStart;
+    for (int i = 0; i < 400; ++i) {
+        t.kernel.set_block_ps(50'000'000);
+        t.first.settle(true, now);
+        t.first.over(t.kernel, 1, true);
+        t.first.settle(false, now += 100us);
+    }
+    t.first.settle(true, now);
+    for (int i = 0; i < 400; ++i) {
+        t.kernel.set_block_ps(50'000'000);
+        t.second.settle(true, now);
+        t.second.settle(false, now += 1us);
+        t.first.over(t.kernel, 1, true);
+        t.first.settle(true, now += 99us);
+    }
+    CHECK(t.one.correction.windows() == 0);
+    CHECK(t.one.correction.factor() == 1);
+}
+
+TEST_CASE("GPU time: a correction is bounded", "[dispatch]") {
+    dispatch::Correction correction;
+    correction.measured(1e6, 9e6);
+    CHECK(correction.factor() == dispatch::Correction::kMost);
+    for (int i = 0; i < 100; ++i) correction.measured(9e6, 1e6);
+    CHECK(correction.factor() == Approx(dispatch::Correction::kLeast));
+}

@@ -12,19 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch/dispatcher.h"
-#include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/quiesce.h"
-#include "tests/dispatch/door_device.h"
-#include "tests/dispatch/door_gpu.h"
-#include "tests/unit/temporary_folder.h"
+#include "tests/dispatch/two_tenants.h"
 
 namespace smt::runtime::dispatch {
 
 namespace {
 
 using namespace std::chrono_literals;
-using tests::DoorGpu;
+using tests::comes;
+using tests::tenant_of;
+using tests::TwoTenants;
 using Sessions = std::set<uint32_t>;
 
 // Lets everything run, and keeps which sessions had work at each decision, and in which thread it was made.
@@ -55,92 +53,6 @@ private:
     std::mutex mutex_;
     std::vector<Seen> seen_;
 };
-
-std::shared_ptr<Tenant> tenant_of(uint32_t session, int priority = 0) {
-    auto tenant = std::make_shared<Tenant>();
-    tenant->session = session;
-    tenant->name = "t" + std::to_string(session);
-    tenant->priority = priority;
-    return tenant;
-}
-
-// TwoTenants tenants with a stream each.
-struct TwoTenants {
-    DoorGpu gpu;
-    tests::TemporaryFolder folder;
-    journal::Writer journal{folder.file("journal")};
-    tests::DoorDevice device{DoorGpu::driver()};
-    Dispatcher dispatcher;
-    const std::shared_ptr<Tenant> one, two;
-    ManagedFunction with_door;
-    std::unique_ptr<ManagedStream> first, second;
-
-    explicit TwoTenants(std::unique_ptr<schedule::Policy> policy, int priority_of_one = 0,
-                        uint64_t stress = 0)
-        : dispatcher(device, journal, std::move(policy), {}),
-          one(tenant_of(1, priority_of_one)),
-          two(tenant_of(2)) {
-        two->stress = stress;
-        with_door.function = reinterpret_cast<CUfunction>(1);
-        with_door.form = Form::kDoor;
-        with_door.launch_offset = DoorGpu::kOwnBytes;
-        dispatcher.enter(one);
-        dispatcher.enter(two);
-        first = open(one);
-        second = open(two);
-    }
-    explicit TwoTenants(const char* policy, int priority_of_one = 0)
-        : TwoTenants(schedule::make_policy(policy), priority_of_one) {}
-    ~TwoTenants() {
-        for (ManagedStream* each : {first.get(), second.get()}) {
-            each->abandon();
-            end(*each);
-        }
-        first.reset();
-        second.reset();
-        dispatcher.exit(two);
-        dispatcher.exit(one);
-    }
-    std::unique_ptr<ManagedStream> open(const std::shared_ptr<Tenant>& tenant) {
-        auto stream = std::make_unique<ManagedStream>(dispatcher, tenant, DoorGpu::kProgram);
-        REQUIRE(stream->open() == CUDA_SUCCESS);
-        return stream;
-    }
-    CUresult launch(ManagedStream& stream) {
-        Work work;
-        work.function = &with_door;
-        work.grid[0] = 1;
-        work.total = 1;
-        work.parameters.resize(DoorGpu::kOwnBytes);
-        return stream.launch(std::move(work));
-    }
-    CUresult launch_unmanaged(ManagedStream& stream) {
-        UnmanagedPass pass;
-        const CUresult status = stream.enter({.key = 7, .name = 1}, &pass);
-        if (status == CUDA_SUCCESS) gpu.enqueue_unit();
-        return status == CUDA_SUCCESS ? pass.launched() : status;
-    }
-    // The GPU comes to the end of the stream's work, and the stream has seen that.
-    void end(ManagedStream& stream) {
-        for (schedule::Kernel kernel; stream.describe(&kernel);) {
-            stream.mark_what_is_there();
-            gpu.run();
-            stream.poll();
-        }
-    }
-    void pass(schedule::Duration time) { device.time = device.now() + time; }
-};
-
-// Spins until that is so; false: it is not within ten seconds.
-template <class Condition>
-bool comes(const Condition& condition) {
-    const auto until = std::chrono::steady_clock::now() + 10s;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > until) return false;
-        std::this_thread::yield();
-    }
-    return true;
-}
 
 }  // namespace
 
@@ -374,42 +286,36 @@ TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its 
     CHECK(it.dispatcher.solo().tenant() == nullptr);
 }
 
-TEST_CASE("free: a tenant that no decision would change begins beside others without one", "[solo]") {
-    for (const bool unmanaged : {false, true}) {
-        TwoTenants it("share");
-        const auto begin = [&](ManagedStream& stream) {
-            REQUIRE((unmanaged ? it.launch_unmanaged(stream) : it.launch(stream)) == CUDA_SUCCESS);
-        };
-        begin(*it.first);
-        begin(*it.second);  // from now on both are known
-        for (int i = 0; i < 100; ++i) {
-            it.end(*it.first);
-            begin(*it.first);
-        }
-        CHECK(it.dispatcher.begins().asked <= 3);
-        CHECK(it.dispatcher.begins().unasked >= 98);
-    }
-}
+namespace {
 
-TEST_CASE("free: the most urgent tenant begins without a decision while the others wait, and no other does",
-          "[solo]") {
-    TwoTenants it("priority", 1);
-    it.launch(*it.first);
-    it.launch(*it.second);  // which waits
-    CHECK(it.one->free);
-    CHECK_FALSE(it.two->free);
-    it.end(*it.first);
-    it.launch(*it.first);
-    CHECK(it.dispatcher.begins().asked == 2);
-    it.end(*it.first);
-    CHECK(comes([&] {  // the other one goes on
-        it.pass(1ms);
-        it.dispatcher.look_again();
-        return it.second->passes_through() && !it.one->free;
-    }));
-    CHECK_FALSE(it.one->free);
-    it.launch(*it.first);  // has to stop it
-    CHECK(it.dispatcher.begins().asked == 3);
+// Counts how many policies of its name were there before.
+class Heir final : public schedule::Policy {
+public:
+    explicit Heir(const char* name) : name_(name) {}
+    std::string_view name() const override { return name_; }
+    Stops stops() const override { return Stops::kAny; }
+    void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
+    void recall(schedule::Policy& earlier) override { before = dynamic_cast<Heir&>(earlier).before + 1; }
+    int before = 0;
+
+private:
+    const char* const name_;
+};
+
+}  // namespace
+
+TEST_CASE("policy in force: a policy recalls the last one of its name", "[solo]") {
+    PolicyInForce policy(std::make_unique<Heir>("a"), {});
+    const auto adopt = [&](const char* name) {
+        auto heir = std::make_unique<Heir>(name);
+        const Heir& seen = *heir;
+        policy.adopt(std::move(heir));
+        return seen.before;
+    };
+    CHECK(adopt("b") == 0);
+    CHECK(adopt("a") == 1);
+    CHECK(adopt("a") == 2);
+    CHECK(adopt("b") == 1);
 }
 
 }  // namespace smt::runtime::dispatch

@@ -32,7 +32,7 @@ public:
             double time = response.times[static_cast<size_t>(level)] + response.spread * sides_(random_);
             if (part_(random_) < response.outliers) time *= 2;
             control_.note(time);
-            CHECK(std::abs(control_.level() - level) <= 1);  // bounded steps
+            CHECK(control_.level() - level <= 2);  // bounded steps
             run.late += time > 1;
             run.moves += control_.level() != level;
             run.level += static_cast<double>(level) / requests;
@@ -86,7 +86,7 @@ TEST_CASE("levels: where the next one is just above the target, few requests are
     CHECK(run.level > 1.9);
 }
 
-TEST_CASE("levels: a step down follows two late requests of a few", "[policy]") {
+TEST_CASE("levels: two late requests of a few halve the level, four lead to the lowest", "[policy]") {
     LevelControl control(5);
     Synthetic service(control);
     service.serve({{.8, .8, .8, .8, .8, .8}}, 100);
@@ -94,10 +94,10 @@ TEST_CASE("levels: a step down follows two late requests of a few", "[policy]") 
     control.note(1.3);
     CHECK(control.level() == 5);  // one may be chance
     control.note(1.3);
-    CHECK(control.level() == 4);
+    CHECK(control.level() == 2);
     control.note(1.3);
-    CHECK(control.level() == 3);
-    for (int i = 0; i < 3; ++i) control.note(1.3);
+    CHECK(control.level() == 1);
+    control.note(1.3);
     CHECK(control.level() == 0);
     CHECK(control.kept());  // not known yet
     for (int i = 0; i < 3; ++i) control.note(1.3);
@@ -105,6 +105,36 @@ TEST_CASE("levels: a step down follows two late requests of a few", "[policy]") 
     CHECK_FALSE(control.kept());
     for (int i = 0; i < 200; ++i) control.note(0.9);
     CHECK(control.kept());
+}
+
+TEST_CASE("levels: steps up become longer while none is late, and lead past none that has failed",
+          "[policy]") {
+    const auto requests_until = [](LevelControl& control, int level, double time) {
+        int requests = 0;
+        for (; control.level() < level && requests < 1000; ++requests) control.note(time);
+        return requests;
+    };
+    LevelControl large(5), some(5), little(5), failed(5);
+    CHECK(requests_until(large, 5, 0.7) == 4 * 2);
+    CHECK(requests_until(some, 5, 0.9) == 4 * 4);
+    CHECK(requests_until(little, 1, 0.97) == 4 * 8);
+    requests_until(failed, 3, 0.9);
+    failed.note(1.1);  // at the first try
+    CHECK(failed.level() == 1);
+    CHECK(requests_until(failed, 2, 0.9) == 4);
+    CHECK(requests_until(failed, 3, 0.9) == 4 * 4);
+}
+
+TEST_CASE("levels: one that has to end early is worth less than a lower one", "[policy]") {
+    LevelControl control(5);
+    for (int i = 0; i < 4 + 4; ++i) control.note(0.9);
+    REQUIRE(control.level() == 3);
+    for (int i = 0; i < 100; ++i) control.note(0.98, 0.7);  // 0.7 * 3 is more than 2
+    CHECK(control.level() == 3);
+    for (int i = 0; i < 4; ++i) control.note(0.98, 0.6);
+    CHECK(control.level() == 2);
+    for (int i = 0; i < 8; ++i) control.note(0.98, 0.05);
+    CHECK(control.level() == 0);
 }
 
 TEST_CASE("levels: single slow requests have other causes", "[policy]") {

@@ -50,6 +50,8 @@ Kernel full_kernel() {
     profile->identity = ~0ull;
     profile->beside = {{1ull << 63, 3, 5, 0.625}, {7, 1, 2, 1.0 / 3}};
     kernel.profile = profile;
+    kernel.correction = 1.0625;
+    kernel.corrections = 7;
     return kernel;
 }
 

@@ -17,6 +17,8 @@ Kernel received(uint64_t id, double weight, Duration so_far) {
     made.weight = weight;
     made.received = so_far;
     made.preemption = 50us;
+    static uint32_t corrections = 0;
+    made.corrections = ++corrections;  // it is measured all the time
     return made;
 }
 
@@ -142,6 +144,7 @@ TEST_CASE("share: a tenant of which much is guessed is alone for a while", "[pol
     const auto at = [&](Duration now, Duration guessed, bool stopped) {
         Kernel known = received(1, 1, now / 2), other = received(2, 1, now / 2);
         other.guessed = guessed;
+        other.corrections = 1;  // nothing is measured in trials
         return policy->decide({device(4), {stopped ? waiting(known) : known, other}}, kBegin + now);
     };
     CHECK(said(at(0ms, 0ms, false)).empty());
@@ -260,4 +263,22 @@ TEST_CASE("share: a tenant that comes late gets its part from then on, and no mo
     CHECK(progress(gpu, *policy, 500 * kMs)[0] > 0.95);
     const std::vector<double> parts = progress(gpu, *policy, 200 * kMs);
     CHECK(parts[0] / parts[1] == Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("share: what others receive in a tenant's pauses is made up for", "[policy]") {
+    for (const double weight : {2.0, 3.0}) {
+        for (const auto& [alone_ms, pause_us] : {std::pair{5.0, 150.0}, {20.0, 1000.0}}) {
+            VirtualGpu gpu(device(kSms));
+            Program heavy = program(1, weight, alone_ms);
+            heavy.gap_ns = pause_us * 1000;
+            gpu.add(told(heavy));
+            gpu.add(told(program(2, 1)));
+            const auto policy = make_share();
+            const std::vector<double> parts = progress(gpu, *policy, 2000 * kMs);
+            std::printf("share, pauses of %.0f us, %.0f:1: %.3f:1 of progress, %.3f together\n", pause_us,
+                        weight, parts[0] / parts[1], sum(parts));
+            CHECK(parts[0] / parts[1] == Approx(weight).epsilon(0.02));
+            CHECK(sum(parts) > 0.97);
+        }
+    }
 }

@@ -72,12 +72,13 @@ void VirtualGpu::ask(Policy& policy) {
         const Program& program = programs[i];
         if (program.target.any())
             snapshot.services.push_back({program.kernel.session, program.kernel.tenant, program.target,
-                                         program.ends_ns.size() + (progress_[i].here ? 1 : 0)});
+                                         program.ends_ns.size() + (progress_[i].here ? 1 : 0),
+                                         program.ends_ns.size()});
         if (!progress_[i].here) continue;
         Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
         kernel.received = nanoseconds(static_cast<double>(program.blocks) /
                                       static_cast<double>(kernel.blocks) * program.alone_ns);
-        kernel.multiprocessors = progress_[i].multiprocessors;
+        kernel.corrections = static_cast<uint32_t>(program.blocks) + 1;  // that is exact, and measured
     }
     const Decision decision = policy.decide(snapshot, time());
     for (const Confinement& each : decision.confinements) {
@@ -92,8 +93,11 @@ void VirtualGpu::ask(Policy& policy) {
 
 // CTAs elsewhere leave after their blocks. On a GPU that is so from the next launch on.
 void VirtualGpu::carry_out(const Confinement& confinement, size_t program) {
-    programs[program].kernel.ahead = confinement.ahead;
-    progress_[program].multiprocessors = confinement.multiprocessors;
+    Kernel& kernel = programs[program].kernel;
+    kernel.ahead = confinement.ahead;
+    kernel.multiprocessors = confinement.multiprocessors;
+    const bool applies = confinement.stoppable || !kernel.stoppable();
+    progress_[program].multiprocessors = applies ? confinement.multiprocessors : 0;
 }
 
 void VirtualGpu::carry_out(const Assignment& assignment) {

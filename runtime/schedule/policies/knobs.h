@@ -39,18 +39,29 @@ struct ShareKnobs {
     // A tenant without work for this time holds no other back. Gaps between two kernels of a program that
     // waits for nothing are shorter, and longer ones are worth a start of the others.
     Duration gap = std::chrono::microseconds(100);
+    // Idle times up to `pause` are pauses of a program that is at work: between two steps, or for a result.
+    // What others receive meanwhile is made up for, by twice the lead at most, if pauses are no more than
+    // `pauses` of the time with work, over `history`. A program that pauses more does not want the GPU.
+    Duration pause = std::chrono::milliseconds(2), history = std::chrono::milliseconds(100);
+    double pauses = 0.25;
     // Others are held back for at most so many times what a tenant behind needs to catch up. What is still
     // missing then is written off: the tenant cannot use the time.
     double patience = 2;
     // A tenant that receives at least this part of the time in which it has work, beside others, is not
-    // slowed down by them: within the error of what is learnt of kernels.
+    // slowed down by them: within the error of what is learnt of kernels. So it is in `windows` in a row: the
+    // one of two launches that came first gets all that it can use for as long as it takes, if it fills the
+    // GPU.
     double slowed = 0.95;
-    Duration window = std::chrono::milliseconds(5);  // of that; some hundred launches
-    // A tenant for which more than this part was guessed is alone for `trial`, about a step of a training;
-    // with the time between trials that costs 5 % at first, and less where it teaches nothing.
-    double guessed = 0.03;
+    Duration window = std::chrono::milliseconds(5);  // some hundred launches
+    int windows = 8;
+    // A tenant for which more than this part was guessed, or of which it was not measured lately how far off
+    // what is known is, is alone for `trial`: time for a measurement (dispatch/gpu_time.h), or a part of a
+    // step of a training. Trials are 5 % of the time at first, less where they teach nothing, and 1 % where
+    // the last two measurements `agree`. In a trial the tenant gets done what it does alone; so all together
+    // lose only what running at the same time gains.
+    double guessed = 0.03, agree = 0.02;
     Duration trial = std::chrono::milliseconds(20);
-    Duration between_trials = std::chrono::milliseconds(400);
+    Duration between_trials = std::chrono::milliseconds(400), between_known = std::chrono::seconds(2);
     // Decisions are at least so far apart, if nothing happens.
     Duration tick = std::chrono::microseconds(100);
 };
@@ -58,11 +69,16 @@ struct ShareKnobs {
 struct SloKnobs {
     LevelKnobs level = {};
     PauseKnobs pause = {};
-    // Work that best-effort tenants may have with the driver at level 4. Less leaves the GPU idle while the
-    // dispatcher is at other things.
+    // Work that best-effort tenants may have with the driver beside a request. Less leaves the GPU idle while
+    // the dispatcher is at other things; more of it would go on where it was launched behind the request.
     Duration ahead = std::chrono::microseconds(400);
-    // A level holds for so long behind a request. Services that are at work at all have requests more often.
+    // What holds between requests does so for this time behind one. Services that are at work at all have
+    // requests more often.
     Duration sticky = std::chrono::seconds(1);
+    // Unmanaged kernels with longer blocks, which a stop waits for, leave one multiprocessor in `kept_free`
+    // to the next request, as under priority and for its reasons.
+    Duration long_block = std::chrono::microseconds(100);
+    int kept_free = 4;
     // A request is one by itself if best-effort tenants were stopped within this time of its begin, or within
     // an eighth of its time; or after so many requests in which they were not.
     Duration stops = std::chrono::microseconds(500);
@@ -72,9 +88,11 @@ struct SloKnobs {
     // One request in so many has the best-effort tenants stopped, where that is quick, so that the time by
     // itself stays known: 2 % of what they get beside requests.
     int between_samples = 50;
-    // How often a request with best-effort work beside it is looked at: from when it is late on, the work
-    // stops. A request that is late costs little then, and those that wait behind it are not late, too.
-    Duration look = std::chrono::microseconds(500);
+    // How often a request with best-effort work beside it is looked at, at most and at least. It is looked at
+    // when what it may lose would be used up, if it made no progress.
+    Duration look = std::chrono::microseconds(500), soonest_look = std::chrono::microseconds(50);
+    // Above level 0 a kernel that is over within this part of what the request may lose is not stopped.
+    double let_end = 0.25;
     // A best-effort tenant without work for so long is no part of the company that levels are learnt for.
     Duration gone = std::chrono::seconds(1);
     // Requests that a status goes by.

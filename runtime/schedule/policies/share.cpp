@@ -20,9 +20,10 @@
 //
 // Nor is a tenant behind that others do not slow down: it gets all that it can use.
 //
-// The time that a kernel takes alone is learnt while it is alone (Kernel::guessed). Of a tenant for which
-// much is guessed, the others wait for `trial` so that it is; the tenant pays for that as for all it
-// receives.
+// The time that a kernel takes alone is learnt while it is alone (Kernel::guessed), and so is by how much
+// that is off for all kernels of a tenant (Kernel::correction). Of a tenant for which much is guessed, or
+// which was not alone for long, the others wait for `trial` so that it is; the tenant pays for that as for
+// all it receives. A tenant of which two measurements agree is tried rarely (`between_known`).
 //
 // A stop costs the tenant that is stopped; so the lead is at least 1 / max_overhead times that, and so is the
 // time from one stop to the next. Unmanaged work is held back between two kernels.
@@ -32,6 +33,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -57,7 +59,9 @@ struct Party {
     bool works = false;
     bool runs = false;                   // one of its kernels does, or is stopping
     std::optional<TimePoint> idle = {};  // since when it has no work, and
-    double idle_at = 0;                  // where the clock stood then
+    double idle_behind = 0;              // others then
+    TimePoint since{};                   // it has had work; with the times before it, older ones less:
+    Duration worked{}, paused{};
     bool held = false;
     std::optional<TimePoint> held_since = {};  // or was last
     std::optional<TimePoint> patience = {};    // until when the others may catch up
@@ -65,12 +69,18 @@ struct Party {
     // Beside others that run, in the window under way: time with work, and what was received in it, ns.
     bool is_beside = false;
     double beside = 0, got = 0;
-    bool slowed = true;  // by them, in the last window
+    int not_slowed = 0;  // by them, in so many windows in a row
 
     // Since it was tried alone.
     double all = 0, guessed = 0;  // ns received
     double guessed_before = 2;    // part of `all` when the last trial began; 2: there was none
     int in_vain = 0;              // trials that taught little
+
+    // How far off what is known of it is: the last measurement, and how many there are.
+    double correction = 1;
+    uint32_t corrections = 0, corrections_before = 0;  // when the last trial began
+    TimePoint measured{};                              // when, or when it was new
+    bool agrees = false;                               // with the one before
 };
 
 class ShareByTime final : public Policy {
@@ -96,6 +106,7 @@ public:
             if (party.works) hold_or_release(party, now);
         }
         try_alone(now, wanted);
+        set_beside();
         ask_again(now, wanted);
         for (const Kernel& kernel : snapshot.kernels) {
             if (tried_alone_ && kernel.tenant != *tried_alone_)
@@ -112,27 +123,41 @@ private:
     // ---- Who has received what: names are tenants', and a tenant may have several sessions.
 
     void note_work(const Snapshot& snapshot, TimePoint now) {
-        note_beside(now);
         for (Party& party : parties_) party.works = party.runs = false;
         for (const Kernel& kernel : snapshot.kernels) {
             Party* party = find(kernel.tenant);
-            if (!party) party = &parties_.emplace_back(Party{.tenant = kernel.tenant, .time = clock_});
+            if (!party)
+                party = &parties_.emplace_back(
+                    Party{.tenant = kernel.tenant, .time = clock_, .since = now, .measured = now});
             if (!party->works) party->stop_ns = 0;
             party->works = true;
             party->runs |= kernel.state != Kernel::State::kWaiting;
             party->weight = kernel.weight > 0 ? kernel.weight : 1;
             party->stop_ns = std::max(party->stop_ns, preemption_ns(kernel));
+            note_correction(*party, kernel, now);
         }
         note_received(snapshot, now);
+        note_beside(now);
         for (Party& party : parties_) {
-            if (party.works && party.idle) come_back(party);
+            if (party.works && party.idle) come_back(party, now);
             if (!party.works && !party.idle) {
                 party.idle = now;
-                party.idle_at = clock_;
+                party.worked += now - party.since;
+                party.idle_behind = first_of_others(party, now) - party.time;
                 release(party);
             }
         }
         forget(now);
+    }
+
+    // Of several sessions the one with the most measurements counts.
+    void note_correction(Party& party, const Kernel& kernel, TimePoint now) const {
+        if (kernel.corrections <= party.corrections) return;
+        party.agrees = party.corrections > 0 &&
+                       std::abs(kernel.correction - party.correction) <= knobs_.agree * party.correction;
+        party.correction = kernel.correction;
+        party.corrections = kernel.corrections;
+        party.measured = now;
     }
 
     void note_received(const Snapshot& snapshot, TimePoint now) {
@@ -161,26 +186,39 @@ private:
         }
     }
 
-    // Time in which it had work and ran beside others, since the last call.
+    // What a tenant received since the last call belongs to what was wanted then.
     void note_beside(TimePoint now) {
-        const auto ran = [&](const Party& each) { return each.works && !each.held && !tried_alone_; };
-        const auto count = std::count_if(parties_.begin(), parties_.end(), ran);
         for (Party& party : parties_) {
-            if (party.beside >= count_ns(knobs_.window)) {
-                party.slowed = party.got < knobs_.slowed * party.beside;
-                party.beside = party.got = 0;
-            }
-            party.is_beside = count > 1 && ran(party);
             if (party.is_beside) party.beside += count_ns(now - seen_);
+            if (party.beside < count_ns(knobs_.window)) continue;
+            party.not_slowed = party.got < knobs_.slowed * party.beside ? 0 : party.not_slowed + 1;
+            party.beside = party.got = 0;
         }
         seen_ = now;
     }
+    void set_beside() {
+        const auto runs = [&](const Party& each) { return each.works && !each.held && !tried_alone_; };
+        const auto count = std::ranges::count_if(parties_, runs);
+        for (Party& party : parties_) party.is_beside = count > 1 && runs(party);
+    }
 
-    // It has received what was under way when it became idle. It keeps what it is behind, by `lead` at most.
-    void come_back(Party& party) const {
+    // It has received what was under way when it became idle. A tenant that pauses little is owed what it was
+    // behind before, and, behind a short pause, what others received meanwhile.
+    void come_back(Party& party, TimePoint now) const {
+        const Duration idle = now - *party.idle;
+        const double lead = lead_ns(party) / party.weight;
+        double behind = 0;
+        if (pauses_little(party, now))
+            behind = idle <= knobs_.pause ? 2 * lead : std::clamp(party.idle_behind, 0.0, lead);
         party.idle.reset();
-        const double behind = std::clamp(party.idle_at - party.time, 0.0, lead_ns(party) / party.weight);
-        party.time = std::max(party.time, clock_ - behind);
+        party.time = std::max(party.time, first_of_others(party, now) - behind);
+    }
+    bool pauses_little(Party& party, TimePoint now) const {
+        party.paused += std::min<Duration>(now - *party.idle, knobs_.history);
+        party.since = now;
+        const bool little = count_ns(party.paused) <= knobs_.pauses * count_ns(party.worked);
+        if (party.worked + party.paused > knobs_.history) party.worked /= 2, party.paused /= 2;
+        return little;
     }
 
     void forget(TimePoint now) {
@@ -201,6 +239,14 @@ private:
             if (contends(each, now) && (!last || each.time < last->time)) last = &each;
         }
         return last;
+    }
+    // The smallest virtual time of the others that contend; without any, the clock's.
+    double first_of_others(const Party& party, TimePoint now) const {
+        double least = std::numeric_limits<double>::infinity();
+        for (const Party& each : parties_) {
+            if (&each != &party && contends(each, now)) least = std::min(least, each.time);
+        }
+        return least == std::numeric_limits<double>::infinity() ? clock_ : least;
     }
     std::string_view behind_of(std::string_view tenant, TimePoint now) const {
         const Party* const last = furthest_behind(now);
@@ -262,12 +308,8 @@ private:
     // To hold others back would bring them nothing.
     void write_off_not_slowed(TimePoint now) {
         for (Party& party : parties_) {
-            if (!party.works || party.slowed) continue;
-            double least = std::numeric_limits<double>::infinity();
-            for (const Party& each : parties_) {
-                if (&each != &party && contends(each, now)) least = std::min(least, each.time);
-            }
-            if (least != std::numeric_limits<double>::infinity()) party.time = std::max(party.time, least);
+            if (party.works && party.not_slowed >= knobs_.windows)
+                party.time = std::max(party.time, first_of_others(party, now));
         }
     }
 
@@ -280,17 +322,31 @@ private:
         const bool others =
             std::count_if(parties_.begin(), parties_.end(), [](const Party& each) { return each.works; }) > 1;
         for (Party& party : parties_) {
-            if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held) continue;
-            if (party.all < count_ns(knobs_.trial) || party.guessed < knobs_.guessed * party.all) continue;
-            const double guessed = party.guessed / party.all;
-            party.in_vain = guessed > kStillGuessed * party.guessed_before ? party.in_vain + 1 : 0;
-            party.guessed_before = guessed;
-            tried_alone_ = party.tenant;
-            trial_ends_ = now + knobs_.trial;
-            next_trial_ = now + knobs_.between_trials * (1 << std::min(party.in_vain, kMostDoubled));
-            party.all = party.guessed = 0;
+            if (tried_alone_ || !others || now < next_trial_ || !is_due(party, now)) continue;
+            begin_trial(party, now);
         }
         if (tried_alone_) wanted.ask_again(trial_ends_ - now);
+    }
+
+    bool is_due(const Party& party, TimePoint now) const {
+        if (!party.works || party.held || party.all < count_ns(knobs_.trial)) return false;
+        if (party.guessed >= knobs_.guessed * party.all) return true;
+        return now - party.measured >= (party.agrees ? knobs_.between_known : knobs_.between_trials);
+    }
+
+    void begin_trial(Party& party, TimePoint now) {
+        const double guessed = party.guessed / party.all;
+        const bool first = party.guessed_before > 1;
+        const bool taught =
+            party.corrections != party.corrections_before ||
+            (party.guessed_before >= knobs_.guessed && guessed <= kStillGuessed * party.guessed_before);
+        party.in_vain = first || taught ? 0 : party.in_vain + 1;
+        party.guessed_before = guessed;
+        party.corrections_before = party.corrections;
+        tried_alone_ = party.tenant;
+        trial_ends_ = now + knobs_.trial;
+        next_trial_ = now + knobs_.between_trials * (1 << std::min(party.in_vain, kMostDoubled));
+        party.all = party.guessed = 0;
     }
 
     // When the next one may have to be held back, or may go on.
