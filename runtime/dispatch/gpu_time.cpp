@@ -66,12 +66,24 @@ LaunchTime& LaunchTimes::of(uint64_t blocks, uint32_t threads) {
 void LaunchTimes::forget() {
     const std::lock_guard lock(mutex_);
     for (auto& [shape, time] : by_shape_) time.forget();
+    last_.forget();
 }
 
 // ---- Of a stream
 
-void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole) {
-    if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole});
+void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole, const Alike& alike) {
+    if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole, alike});
+}
+
+double GpuTime::Item::expected() const {
+    const double last = alike.last ? alike.last->last(alike.key) : 0;
+    return last > 0 ? last * blocks / alike.launch.blocks : kernel->of(blocks);
+}
+
+// The rest of a launch that was stopped before teaches what all of it takes, too.
+void GpuTime::Item::learn(double took) const {
+    kernel->learn(blocks, took);
+    if (alike.last) alike.last->learn(alike.key, alike.launch, took * alike.launch.blocks / blocks);
 }
 
 // A program that captures graph after graph has ever new keys. What has to be learnt again is little.
@@ -97,7 +109,7 @@ void GpuTime::learn(double took) {
     double known = 0;
     size_t unknown = 0;
     for (const Item& each : over_) {
-        const double expected = each.kernel->of(each.blocks);
+        const double expected = each.expected();
         known += expected;
         unknown += expected <= 0;
         if (!each.whole) return;
@@ -106,10 +118,10 @@ void GpuTime::learn(double took) {
     const double late = took / std::max(1.0, known + rest * static_cast<double>(unknown));
     std::vector<double> times;
     for (const Item& each : over_) {
-        const double expected = each.kernel->of(each.blocks);
+        const double expected = each.expected();
         times.push_back(expected > 0 ? expected * late : rest);
     }
-    for (size_t i = 0; i < over_.size(); ++i) over_[i].kernel->learn(over_[i].blocks, times[i]);
+    for (size_t i = 0; i < over_.size(); ++i) over_[i].learn(times[i]);
 }
 
 void GpuTime::settle(bool at_work, TimePoint now, bool learns) {

@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/dispatch/last_durations.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::dispatch {
@@ -73,11 +74,13 @@ private:
     std::atomic<uint64_t> block_ps_{0};
 };
 
-// A kernel's, by the shape of its launches. Any thread.
+// A kernel's, by the shape of its launches, and the last durations by launch key. Any thread.
 class LaunchTimes {
 public:
     // Valid as long as this is. Beyond kMost shapes, those of a like number of blocks share one.
     LaunchTime& of(uint64_t blocks, uint32_t threads);
+    LastDurations& last() { return last_; }
+    const LastDurations& last() const { return last_; }
     void forget();
 
     static constexpr size_t kMost = 256;
@@ -85,6 +88,7 @@ public:
 private:
     std::mutex mutex_;  // guards the map, not what is in it
     std::unordered_map<uint64_t, LaunchTime> by_shape_;
+    LastDurations last_;
 };
 
 // A tenant's. Any thread.
@@ -104,8 +108,15 @@ public:
     GpuTime(const GpuTime&) = delete;
     GpuTime& operator=(const GpuTime&) = delete;
 
+    // What tells launches of one shape apart. `last` null: nothing does.
+    struct Alike {
+        LastDurations* last = nullptr;
+        uint64_t key = 0;
+        LastDurations::Launch launch = {};
+    };
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
-    void over(LaunchTime& kernel, uint64_t blocks, bool whole);
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole) { over(kernel, blocks, whole, {}); }
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole, const Alike& alike);
     void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
     double expected_unmanaged(uint64_t key) { return unmanaged_[key].of(1); }
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
@@ -120,6 +131,10 @@ private:
         LaunchTime* kernel;
         double blocks;
         bool whole;
+        Alike alike;
+
+        double expected() const;  // ns, alone; 0: not known
+        void learn(double took) const;
     };
     void receive_beside_others(double shared);
     void learn(double took);

@@ -25,8 +25,7 @@ schedule::Resources resources_of(const Work& work) {
 }  // namespace
 
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
-    kernel->predicted = work.function->time_alone(
-        work.shape(), uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_));
+    kernel->predicted = work.time_alone(uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_));
     if (!kernel->predicted) return;
     const double left =
         kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks)
@@ -109,7 +108,7 @@ void ManagedStream::note_gpu_time() {
 
 void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
     LaunchTime& alone = work.alone();
-    gpu_time_.over(alone, blocks, whole);
+    gpu_time_.over(alone, blocks, whole, work.alike());
     if (!times_ || blocks == 0) return;
     const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},

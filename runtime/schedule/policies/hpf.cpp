@@ -33,8 +33,9 @@
 // A kernel with a door cannot be given SMs. It has the GPU, or waits. If only such kernels are left, the
 // first one has all SMs.
 //
-// Without a profile T_r is by estimate.h, which knows at best the blocks. Of equal times the running kernel
-// goes on. Unmanaged work is neither stopped nor waited for.
+// T_r is the last duration of the same launch, or by FLEP's regression (dispatch/last_durations.h), less the
+// part of the blocks that are done. If neither is known it is by estimate.h, which knows at best the
+// blocks. Of equal times the running kernel goes on. Unmanaged work is neither stopped nor waited for.
 //
 // Low priorities may starve: that is strict priority. Within a priority no kernel does: under the paper's
 // rule alone, a sequence of short kernels could delay a long one without end, so a kernel that has waited too
