@@ -30,6 +30,7 @@ SELECT json_object(
         'memory_instructions', memory_instructions, 'uncoalesced_instructions', uncoalesced_instructions,
         'dram_reads', dram_reads, 'dram_writes', dram_writes),
     'preemption', json_object('stops', stops, 'nanoseconds', stops_ns),
+    'slicing', json_object('slices', slices, 'nanoseconds', slices_ns),
     'coefficients', json((SELECT json_group_object(name, value)
         FROM (SELECT * FROM coefficient WHERE profile = id ORDER BY name))),
     'updated', updated)

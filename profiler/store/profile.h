@@ -85,6 +85,14 @@ struct Preemption {
     bool operator==(const Preemption&) const = default;
 };
 
+// Slices of launches, and what they took beyond their part of the whole launch.
+struct Slicing {
+    int64_t slices = 0;
+    int64_t nanoseconds = 0;
+
+    bool operator==(const Slicing&) const = default;
+};
+
 struct Profile {
     Key key;
     std::optional<Resources> resources;
@@ -92,6 +100,7 @@ struct Profile {
     std::map<Beside, SharedTime> beside;
     models::Counters counters;
     Preemption preemption;
+    Slicing slicing;
     std::map<std::string, double> coefficients;  // of models, such as "duration.intercept_ns"
 
     bool operator==(const Profile&) const = default;

@@ -10,15 +10,16 @@ constexpr char kSelect[] = R"(
 SELECT id, kernel, image, block_x, block_y, block_z, grid_class, device,
        registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
        counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
-       dram_reads, dram_writes, stops, stops_ns
+       dram_reads, dram_writes, stops, stops_ns, slices, slices_ns
 FROM profile WHERE )";
 
 constexpr char kMerge[] = R"(
 INSERT INTO profile (kernel, image, block_x, block_y, block_z, grid_class, device,
                      registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
                      counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
-                     dram_reads, dram_writes, stops, stops_ns, updated)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+                     dram_reads, dram_writes, stops, stops_ns, slices, slices_ns, updated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 ON CONFLICT DO UPDATE SET
     registers = coalesce(excluded.registers, registers),
     local_bytes = coalesce(excluded.local_bytes, local_bytes),
@@ -34,6 +35,8 @@ ON CONFLICT DO UPDATE SET
     dram_writes = dram_writes + excluded.dram_writes,
     stops = stops + excluded.stops,
     stops_ns = stops_ns + excluded.stops_ns,
+    slices = slices + excluded.slices,
+    slices_ns = slices_ns + excluded.slices_ns,
     updated = excluded.updated
 RETURNING id)";
 
@@ -90,6 +93,7 @@ Profile read_row(Database& database, const Statement& row) {
     profile.counters = {row.integer(13), row.integer(14), row.integer(15), row.integer(16),
                         row.integer(17), row.integer(18), row.integer(19)};
     profile.preemption = {row.integer(20), row.integer(21)};
+    profile.slicing = {row.integer(22), row.integer(23)};
 
     Statement times = database.prepare(
         "SELECT sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds FROM times WHERE profile = ?");
@@ -120,6 +124,7 @@ int64_t merge_main_row(Database& database, const Profile& news) {
     merge.bind(counters.blocks, counters.nanoseconds, counters.instructions, counters.memory_instructions,
                counters.uncoalesced_instructions, counters.dram_reads, counters.dram_writes);
     merge.bind(news.preemption.stops, news.preemption.nanoseconds);
+    merge.bind(news.slicing.slices, news.slicing.nanoseconds);
     merge.step();
     const int64_t id = merge.integer(0);
     merge.run();

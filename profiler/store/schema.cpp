@@ -93,7 +93,13 @@ CREATE TABLE beside (
 // the time in which it did.
 constexpr char kThird[] = "DELETE FROM beside;";
 
-constexpr const char* kSteps[] = {kFirst, kSecond, kThird};
+// What slices cost.
+constexpr char kFourth[] = R"(
+ALTER TABLE profile ADD COLUMN slices INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE profile ADD COLUMN slices_ns INTEGER NOT NULL DEFAULT 0;
+)";
+
+constexpr const char* kSteps[] = {kFirst, kSecond, kThird, kFourth};
 
 }  // namespace
 

@@ -50,6 +50,20 @@ void Learner::begin_learning() {
     if (!std::exchange(learning_, true)) partial_reads_ = 0;
 }
 
+bool Learner::watches_slice(const Work& work) const {
+    const profiles::KnownKernel* const known = work.function->known.get();
+    return known && !tenant_.tried() && known->slices(work.shape()) < SliceCost::kEnough;
+}
+
+void Learner::learn_slice(const Launched& launched) {
+    const auto places = static_cast<uint64_t>(launched.placement.sms * launched.placement.ctas_per_sm);
+    const std::optional<uint64_t> cost =
+        slice_cost_.next({launched.number, launched.began, launched.ended, launched.at_work,
+                          std::min(places, launched.workers)});
+    if (!cost) return;
+    launched.function->known->sliced(launched.shape, *cost);
+}
+
 // The last launch in flight mostly causes the time that a stop takes, so it is attributed to that. An average
 // over the last few stops.
 void Learner::stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns) {
@@ -135,6 +149,7 @@ void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers
     for (const smt::Mapping& each : workers) {
         time += each.ended - each.began;
         blocks += each.blocks;
+        launched.workers += each.blocks > 0;
         launched.began = std::min<uint64_t>(launched.began, each.began);
         launched.ended = std::max<uint64_t>(launched.ended, each.ended);
     }
@@ -142,6 +157,8 @@ void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     launched.seen += blocks;
+    launched.at_work += time;
+    if (launched.slice && launched.seen == launched.blocks && function.known) learn_slice(launched);
     if (launched.fits) learn_saturating(launched, workers);
     // With fewer CTAs blocks take less time.
     if ((!tenant_.sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)

@@ -77,6 +77,13 @@ void KnownKernel::stopped(const Shape& shape, uint64_t ns) {
     preemption.nanoseconds += static_cast<int64_t>(ns);
 }
 
+void KnownKernel::sliced(const Shape& shape, uint64_t ns) {
+    std::lock_guard lock(mutex_);
+    profiler::Slicing& slicing = news_of(shape).slicing;
+    slicing.slices += 1;
+    slicing.nanoseconds += static_cast<int64_t>(ns);
+}
+
 void KnownKernel::counted(const Shape& shape, const profiler::models::Counters& counters,
                           const std::map<std::string, double>& facts) {
     std::lock_guard lock(mutex_);
@@ -127,6 +134,10 @@ int64_t KnownKernel::windows(const Shape& shape, const profiler::Beside& company
         const auto found = profile.beside.find(company);
         return found == profile.beside.end() ? 0 : found->second.windows;
     });
+}
+
+int64_t KnownKernel::slices(const Shape& shape) const {
+    return sum(shape, [](const profiler::Profile& profile) { return profile.slicing.slices; });
 }
 
 int64_t KnownKernel::counted_blocks(const Shape& shape) const {

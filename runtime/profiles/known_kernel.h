@@ -50,6 +50,7 @@ public:
     // both ran.
     void ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns);
     void stopped(const Shape& shape, uint64_t ns);
+    void sliced(const Shape& shape, uint64_t ns);  // a slice took so much beyond its part of the launch
     void counted(const Shape& shape, const profiler::models::Counters& counters,
                  const std::map<std::string, double>& facts);
     void takes(const Shape& shape, const profiler::Resources& resources, bool managed);
@@ -58,6 +59,7 @@ public:
     int64_t samples(const Shape& shape, const profiler::Placement& placement) const;
     int64_t windows(const Shape& shape, const profiler::Beside& company) const;
     int64_t counted_blocks(const Shape& shape) const;
+    int64_t slices(const Shape& shape) const;
     profiler::Key key(const Shape& shape) const;  // of the profile of exactly this class of grids
 
     // For the profile cache: know() replaces the stored profiles, take_news() takes the unstored

@@ -114,6 +114,8 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
     if (profile.preemption.stops > 0)
         known.preemption =
             std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
+    if (profile.slicing.slices > 0)
+        known.slice_overhead = std::chrono::nanoseconds(profile.slicing.nanoseconds / profile.slicing.slices);
     const profiler::Profile* source = &profile;
     for (const profiler::Profile& other : of_shape) {
         if (!counted(*source) && counted(other)) source = &other;

@@ -43,7 +43,7 @@ struct Profile {
     std::vector<models::Configuration> by_ctas;  // all that were measured, unpruned; ascending by CTAs
     // From the decision to stop the kernel until its last worker has left, and the cost of resuming it.
     std::optional<std::chrono::nanoseconds> preemption;
-    // Time of a slice beyond its part of the whole launch.
+    // Time of a slice beyond its part of the whole launch (dispatch/slice_cost.h).
     std::optional<std::chrono::nanoseconds> slice_overhead;
     std::optional<Mix> mix;
     std::optional<models::Footprint> footprint;  // the point at which throughput saturates

@@ -25,6 +25,7 @@ inline profiler::Profile some_profile(const std::string& kernel = "_Z5saxpyfPfS_
     profile.beside[{{"_Z5thirdv", "77aa", {64, 2, 1}, 9, "NVIDIA H200"}, 1, 2}] = {1, 100, 50};
     profile.counters = {5000, 350, 100000, 20000, 500, 4000, 2000};
     profile.preemption = {3, 60000};
+    profile.slicing = {4, 90000};
     profile.coefficients = {{"duration.intercept_ns", 120.5}, {"duration.ns_per_block", 0.07}};
     return profile;
 }

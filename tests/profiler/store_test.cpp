@@ -247,13 +247,15 @@ TEST_CASE("JSON has everything", "[profiles]") {
           R"("counters":{"blocks":5000,"nanoseconds":350,"instructions":100000,"memory_instructions":20000,)"
           R"("uncoalesced_instructions":500,"dram_reads":4000,"dram_writes":2000},)"
           R"("preemption":{"stops":3,"nanoseconds":60000},)"
+          R"("slicing":{"slices":4,"nanoseconds":90000},)"
           R"("coefficients":{"duration.intercept_ns":120.5,"duration.ns_per_block":0.07}},)"
           "\n"
           R"({"kernel":"b","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
           R"("resources":null,"times":[],"beside":[],)"
           R"("counters":{"blocks":0,"nanoseconds":0,"instructions":0,"memory_instructions":0,)"
           R"("uncoalesced_instructions":0,"dram_reads":0,"dram_writes":0},)"
-          R"("preemption":{"stops":0,"nanoseconds":0},"coefficients":{}})"
+          R"("preemption":{"stops":0,"nanoseconds":0},"slicing":{"slices":0,"nanoseconds":0},)"
+          R"("coefficients":{}})"
           "\n]\n");
 }
 

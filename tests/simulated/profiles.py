@@ -270,6 +270,42 @@ def side_by_side(smt, programs):
                    for text in texts), texts
 
 
+def slice_cost(smt, programs):
+    """What slices cost is measured while launches run in slices, is kept, and says how large slices are."""
+    few, many = (("few", "512", str(112 << 10), "4000", "50"), ("many", "512", "0", "4000", "50"))
+
+    def under_slice_paper(place):
+        recording = pathlib.Path(place.folder.name) / "recording"
+        place.environment.update(SMT_JOURNAL=f"record={recording}", SMT_POLICY="slice-paper")
+        for process in [place.start(words[0], "beside", *words, "3") for words in (few, many)]:
+            finish(process)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
+        place.wait_until_ended()
+        lines = [json.loads(line) for line in recording.read_text().splitlines()]
+        recording.unlink()
+        return {assignment["slice"] for line in lines
+                for assignment in line.get("decision", {}).get("assignments", []) if assignment.get("slice")}
+
+    with Profiles(smt, programs, dispatch_clock=1) as place:
+        done = place.profile("--pair", "--", str(place.programs / "sim_beside"), *few, "4",
+                             "--", str(place.programs / "sim_beside"), *many, "4")
+        print(done.stdout)
+        place.simulate(tenants=2)
+        before = under_slice_paper(place)
+        rows = {row["kernel"]: row["slicing"] for row in json.loads(place.profile("export").stdout)}
+        cost = {kernel: each["nanoseconds"] / max(1, each["slices"]) for kernel, each in rows.items()}
+        print(f"slices of {before} blocks by the default; {rows}: {cost}")
+        assert set(rows) == {"few", "many"} and all(2 <= each["slices"] <= 32 for each in rows.values())
+        # The end of a slice, a decision and a start, and no block's time.
+        assert all(1_000 < each < 60_000 for each in cost.values()), cost
+        after = under_slice_paper(place)
+        print(f"slices of {after} blocks by what they cost")
+        # Both end together: the larger of the two decides.
+        wanted = max(cost.values()) / 50_000
+        assert abs(max(after) / max(before) - wanted) < 0.2 * wanted, (before, after, wanted)
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

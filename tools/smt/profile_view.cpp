@@ -164,6 +164,9 @@ std::string json_of(const std::vector<ProfileRow>& rows) {
         put(one, "stop_ns", row.stop_ns);
         put(one, "predicted_stop_ns", row.predicted_stop_ns);
         one["stops"] = profile.preemption.stops;
+        one["slices"] = profile.slicing.slices;
+        if (profile.slicing.slices > 0)
+            one["slice_ns"] = profile.slicing.nanoseconds / profile.slicing.slices;
         put(one, "duration_error", row.duration_error);
         put(one, "duration_error_long", row.long_duration_error);
         one["block_ns_by_ctas"] = points(row.by_ctas);
