@@ -98,6 +98,10 @@ struct Profile {
     std::optional<Resources> resources;
     std::map<Placement, Times> times;
     std::map<Beside, SharedTime> beside;
+    // The same where a server tried it for a moment while programs ran (schedule/policies/exploration.h).
+    // What was measured counts first.
+    std::map<Placement, Times> learnt_times;
+    std::map<Beside, SharedTime> learnt_beside;
     models::Counters counters;
     Preemption preemption;
     Slicing slicing;

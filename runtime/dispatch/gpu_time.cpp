@@ -23,6 +23,7 @@ void Company::advance(TimePoint now) {
     seen_ = now;
     if (working_.size() > 1) together_ = now;
     for (Part* part : working_) {
+        if (part->streams > 1) part->crowded = now;
         part->own += passed / part->streams;
         part->shared += passed / part->streams / static_cast<double>(working_.size());
     }
@@ -38,6 +39,12 @@ void Company::ends(Part& part, TimePoint now) {
     const std::lock_guard lock(mutex_);
     advance(now);
     if (--part.streams == 0) std::erase(working_, &part);
+}
+
+bool Company::by_itself(const Part& part, TimePoint since, TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    return together_ <= since && part.crowded <= since;
 }
 
 Company::Sums Company::sums(const Part& part, TimePoint now) {

@@ -34,9 +34,10 @@ public:
 
     // Of one tenant. Guarded by the lock of its Company; address is constant while it has streams at work.
     struct Part {
-        int streams = 0;    // at work
-        double own = 0;     // ns at work, divided by its streams at work
-        double shared = 0;  // likewise, divided by the tenants at work, too
+        int streams = 0;      // at work
+        double own = 0;       // ns at work, divided by its streams at work
+        double shared = 0;    // likewise, divided by the tenants at work, too
+        TimePoint crowded{};  // until when several of its streams were at work
     };
     // A Part at a time.
     struct Sums {
@@ -47,6 +48,8 @@ public:
     void begins(Part& part, TimePoint now);  // one of its streams is at work
     void ends(Part& part, TimePoint now);
     Sums sums(const Part& part, TimePoint now);
+    // Whether one stream of this tenant was at work since then, and nothing else.
+    bool by_itself(const Part& part, TimePoint since, TimePoint now);
 
 private:
     void advance(TimePoint now);

@@ -163,7 +163,9 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     }
     if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed))
         kernel->preemption = std::chrono::nanoseconds(stop);
-    if (work.function->known) kernel->profile = work.function->known->find(work.shape());
+    if (profiles::KnownKernel* const known = work.function->known.get())
+        kernel->profile =
+            dispatcher_.explores() ? known->find_or_begin(work.shape()) : known->find(work.shape());
     estimate(work, kernel);
 }
 

@@ -63,6 +63,8 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     Profile before = some_profile();
     before.beside.clear();
     before.slicing = {};
+    before.learnt_times.clear();
+    before.learnt_beside.clear();
     {
         Database database(folder.file("p"));
         bring_up_to_date(database, {kProfiles.application, kProfiles.steps.first(1)});
@@ -81,6 +83,8 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     news.key = some_key();
     news.beside = some_profile().beside;
     news.slicing = some_profile().slicing;
+    news.learnt_times = some_profile().learnt_times;
+    news.learnt_beside = some_profile().learnt_beside;
     REQUIRE(problem_of(store.record(news)).empty());
     CHECK(value_of(store.find(some_key())) == some_profile());
     CHECK(Database(folder.file("p")).integer("PRAGMA user_version") ==
@@ -107,6 +111,8 @@ TEST_CASE(
     Profile left = some_profile();
     left.beside.clear();
     left.slicing = {};
+    left.learnt_times.clear();
+    left.learnt_beside.clear();
     CHECK(value_of(Store(folder.file("p")).find(some_key())) == left);
 }
 
