@@ -36,7 +36,7 @@ uint64_t key_of(const Arguments& arguments, const protocol::Launch& launch) {
                                         [](uint64_t word) { return word >> 32 == 0x7000; });
 }
 
-protocol::Launch launch_of(uint32_t blocks) {
+protocol::Launch launch_with(uint32_t blocks) {
     protocol::Launch launch{};
     launch.grid[0] = blocks;
     launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
@@ -86,7 +86,7 @@ TEST_CASE("last durations: keys are bounded, and those that come again stay", "[
 }
 
 TEST_CASE("a launch's key: its grid and scalars, and no pointers", "[dispatch]") {
-    const protocol::Launch launch = launch_of(100);
+    const protocol::Launch launch = launch_with(100);
     const uint64_t key = key_of({}, launch);
     Arguments other;
     other.buffer += 64;
@@ -102,7 +102,7 @@ TEST_CASE("a launch's key: its grid and scalars, and no pointers", "[dispatch]")
     CHECK(differs([](Arguments& each) { each.matrix.rows = 8; }));
     CHECK(differs([](Arguments& each) { each.scale = 0.25; }));
     CHECK(differs([](Arguments& each) { each.buffer = 3; }));  // no address of the tenant's
-    CHECK(key_of({}, launch_of(101)) != key);
+    CHECK(key_of({}, launch_with(101)) != key);
     protocol::Launch wider = launch;
     wider.block[0] = 128;
     CHECK(key_of({}, wider) != key);

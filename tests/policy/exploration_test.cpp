@@ -134,12 +134,8 @@ TEST_CASE("slice tries each combination of a pair, and then goes by them", "[pol
           Said{{1, "run 1" + std::string(kHeld)}, {2, "run 1" + std::string(kHeld)}});
     CHECK(said(policy->decide({kFour, kernels}, now + 1ms)).empty());
     pair.learn(1, 1, 0.5, 0.4);
-    // It took 2 ms: 38 ms as they are.
-    CHECK(said(policy->decide({kFour, pair.kernels()}, now + 2ms)) == Said{{1, "run"}, {2, "run"}});
-    CHECK(said(policy->decide({kFour, pair.kernels()}, now + 39ms)).empty());
-    now += 41ms;
     // No other combination fits: the pair is known, and worth nothing.
-    CHECK(said(policy->decide({kFour, pair.kernels()}, now)) == Said{{2, "wait"}});
+    CHECK(said(policy->decide({kFour, pair.kernels()}, now + 2ms)) == Said{{1, "run"}, {2, "wait"}});
 }
 
 TEST_CASE("slice runs a pair that was learnt, and says so; measured pairs are not tried", "[policy]") {

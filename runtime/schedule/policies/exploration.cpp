@@ -74,9 +74,14 @@ bool Exploration::decides(const Snapshot& snapshot, TimePoint now, Wanted& wante
 }
 
 bool Exploration::begin(const Snapshot& snapshot, TimePoint now) {
-    if (now < next_ || knobs_.part <= 0) return false;
+    const bool pauses = now < next_;
+    if (knobs_.part <= 0 || (pauses && !ended_)) return false;
     const Kernels kernels = candidates(snapshot);
     if (kernels.empty()) return false;
+    if (std::exchange(ended_, false) && pauses) {  // it may have been the last that was missing
+        missing(kernels, snapshot.device);
+        return false;
+    }
     blocked_ = false;
     trial_ = missing(kernels, snapshot.device);
     if (trial_) trial_->begun = now;
@@ -212,6 +217,7 @@ void Exploration::end(TimePoint now) {
     const Duration took = now - trial_->begun;
     next_ = now + nanoseconds(ns_of(took) * (1 / knobs_.part - 1));
     trial_.reset();
+    ended_ = true;
     seen_.clear();
 }
 
@@ -221,7 +227,7 @@ void Exploration::say(const Snapshot& snapshot, Wanted& wanted) {
             std::ranges::find_if(trial_->sides, [&](const Side& each) { return each.id == kernel.id; });
         const bool tried =
             side != trial_->sides.end() && kernel.profile && kernel.profile->identity == side->identity;
-        if (tried && kernel.last_taken) continue;  // nothing is left to hold
+        if ((tried && kernel.last_taken) || !kernel.managed) continue;  // nothing is left to hold
         if (!tried) {
             wanted.wait(kernel, "two others are tried beside each other");
             continue;

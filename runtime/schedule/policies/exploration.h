@@ -80,6 +80,7 @@ private:
     const ExplorationKnobs knobs_;
     std::optional<Trial> trial_;
     TimePoint next_{};      // no trial begins before
+    bool ended_ = false;    // a trial, since what is missing was last looked for
     bool blocked_ = false;  // what is missing could not be tried just now
     std::map<Key, int> tries_;
     std::set<uint64_t> explored_;
