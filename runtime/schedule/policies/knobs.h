@@ -9,13 +9,21 @@
 
 namespace smt::runtime::schedule {
 
+// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
+// more: a fifth of this, about as much as quotas gain at best.
+inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
+
 struct HpfKnobs {
     bool spatial = true;  // stop only as many SMs as needed; false: all of them
     int extra_sms = 0;    // beyond those needed, as in FLEP 6.4
     // A kernel that would get the remaining SMs waits instead if the urgent kernel takes no longer than this:
     // a table would cost the rest of its launch and the next launch more. 0: never, as in the paper.
     Duration short_job = std::chrono::microseconds(100);
-    AgingKnobs aging = {};  // among kernels of one priority
+    // So many kernels of one priority that are all short run as they are. Two are ordered: the shorter one
+    // gains most then.
+    size_t crowd = 3;
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
+    AgingKnobs aging = {};                 // among kernels of one priority
 };
 
 struct FairKnobs {
@@ -80,10 +88,6 @@ struct SloKnobs {
     // Requests that a status goes by.
     size_t shown = 200;
 };
-
-// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
-// more: a fifth of this, about as much as quotas gain at best.
-inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
 
 // What policies try out while programs run (exploration.h).
 struct ExplorationKnobs {
