@@ -25,11 +25,22 @@ SELECT json_object(
         'windows', windows, 'blocks', blocks, 'nanoseconds', nanoseconds))
         FROM (SELECT * FROM beside WHERE profile = id ORDER BY kernel, image, block_x, block_y, block_z,
               grid_class, ctas_per_sm, other_ctas_per_sm))),
+    'learnt_times', json((SELECT json_group_array(json_object(
+        'sms', sms, 'ctas_per_sm', ctas_per_sm, 'launches', launches, 'blocks', blocks,
+        'nanoseconds', nanoseconds))
+        FROM (SELECT * FROM learnt_times WHERE profile = id ORDER BY sms, ctas_per_sm))),
+    'learnt_beside', json((SELECT json_group_array(json_object(
+        'kernel', kernel, 'image', image, 'block', json_array(block_x, block_y, block_z),
+        'grid_class', grid_class, 'ctas_per_sm', ctas_per_sm, 'other_ctas_per_sm', other_ctas_per_sm,
+        'windows', windows, 'blocks', blocks, 'nanoseconds', nanoseconds))
+        FROM (SELECT * FROM learnt_beside WHERE profile = id ORDER BY kernel, image, block_x, block_y,
+              block_z, grid_class, ctas_per_sm, other_ctas_per_sm))),
     'counters', json_object(
         'blocks', counted_blocks, 'nanoseconds', counted_ns, 'instructions', instructions,
         'memory_instructions', memory_instructions, 'uncoalesced_instructions', uncoalesced_instructions,
         'dram_reads', dram_reads, 'dram_writes', dram_writes),
     'preemption', json_object('stops', stops, 'nanoseconds', stops_ns),
+    'slicing', json_object('slices', slices, 'nanoseconds', slices_ns),
     'coefficients', json((SELECT json_group_object(name, value)
         FROM (SELECT * FROM coefficient WHERE profile = id ORDER BY name))),
     'updated', updated)

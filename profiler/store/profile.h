@@ -85,13 +85,26 @@ struct Preemption {
     bool operator==(const Preemption&) const = default;
 };
 
+// Slices of launches, and what they took beyond their part of the whole launch.
+struct Slicing {
+    int64_t slices = 0;
+    int64_t nanoseconds = 0;
+
+    bool operator==(const Slicing&) const = default;
+};
+
 struct Profile {
     Key key;
     std::optional<Resources> resources;
     std::map<Placement, Times> times;
     std::map<Beside, SharedTime> beside;
+    // The same where a server tried it for a moment while programs ran (schedule/policies/exploration.h).
+    // What was measured counts first.
+    std::map<Placement, Times> learnt_times;
+    std::map<Beside, SharedTime> learnt_beside;
     models::Counters counters;
     Preemption preemption;
+    Slicing slicing;
     std::map<std::string, double> coefficients;  // of models, such as "duration.intercept_ns"
 
     bool operator==(const Profile&) const = default;

@@ -10,15 +10,16 @@ constexpr char kSelect[] = R"(
 SELECT id, kernel, image, block_x, block_y, block_z, grid_class, device,
        registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
        counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
-       dram_reads, dram_writes, stops, stops_ns
+       dram_reads, dram_writes, stops, stops_ns, slices, slices_ns
 FROM profile WHERE )";
 
 constexpr char kMerge[] = R"(
 INSERT INTO profile (kernel, image, block_x, block_y, block_z, grid_class, device,
                      registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
                      counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
-                     dram_reads, dram_writes, stops, stops_ns, updated)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+                     dram_reads, dram_writes, stops, stops_ns, slices, slices_ns, updated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 ON CONFLICT DO UPDATE SET
     registers = coalesce(excluded.registers, registers),
     local_bytes = coalesce(excluded.local_bytes, local_bytes),
@@ -34,11 +35,13 @@ ON CONFLICT DO UPDATE SET
     dram_writes = dram_writes + excluded.dram_writes,
     stops = stops + excluded.stops,
     stops_ns = stops_ns + excluded.stops_ns,
+    slices = slices + excluded.slices,
+    slices_ns = slices_ns + excluded.slices_ns,
     updated = excluded.updated
 RETURNING id)";
 
-constexpr char kMergeTimes[] = R"(
-INSERT INTO times (profile, sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds)
+// Behind the name of the table.
+constexpr char kMergeTimes[] = R"( (profile, sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     launches = launches + excluded.launches,
@@ -46,9 +49,9 @@ ON CONFLICT DO UPDATE SET
     input_bytes = input_bytes + excluded.input_bytes,
     nanoseconds = nanoseconds + excluded.nanoseconds)";
 
-constexpr char kMergeBeside[] = R"(
-INSERT INTO beside (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm,
-                    other_ctas_per_sm, windows, blocks, nanoseconds)
+constexpr char kMergeBeside[] =
+    R"( (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm,
+ other_ctas_per_sm, windows, blocks, nanoseconds)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     windows = windows + excluded.windows,
@@ -58,11 +61,48 @@ ON CONFLICT DO UPDATE SET
 constexpr char kSetCoefficient[] =
     "INSERT OR REPLACE INTO coefficient (profile, name, value) VALUES (?, ?, ?)";
 
-void read_beside(Database& database, int64_t id, Profile& profile) {
+using TimesOf = std::map<Placement, Times> Profile::*;
+using BesideOf = std::map<Beside, SharedTime> Profile::*;
+
+void read_times(Database& database, int64_t id, const std::string& table, TimesOf times, Profile& profile) {
+    Statement row =
+        database.prepare("SELECT sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds FROM " + table +
+                         " WHERE profile = ?");
+    row.bind(id);
+    while (row.step()) {
+        (profile.*times)[{row.integer(0), row.integer(1)}] = {row.integer(2), row.integer(3), row.integer(4),
+                                                              row.integer(5)};
+    }
+}
+
+void merge_times(Database& database, int64_t id, const std::string& table,
+                 const std::map<Placement, Times>& news) {
+    Statement times = database.prepare("INSERT INTO " + table + kMergeTimes);
+    for (const auto& [place, sums] : news) {
+        times.bind(id, place.sms, place.ctas_per_sm, sums.launches, sums.blocks, sums.input_bytes,
+                   sums.nanoseconds);
+        times.run();
+    }
+}
+
+void merge_beside(Database& database, int64_t id, const std::string& table,
+                  const std::map<Beside, SharedTime>& news) {
+    Statement beside = database.prepare("INSERT INTO " + table + kMergeBeside);
+    for (const auto& [company, sums] : news) {
+        const Key& other = company.other;
+        beside.bind(id, other.kernel, other.image, other.block[0], other.block[1], other.block[2],
+                    other.grid_class, company.ctas_per_sm, company.other_ctas_per_sm, sums.windows,
+                    sums.blocks, sums.nanoseconds);
+        beside.run();
+    }
+}
+
+void read_beside(Database& database, int64_t id, const std::string& table, BesideOf beside,
+                 Profile& profile) {
     Statement row = database.prepare(
         "SELECT kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm, "
-        "windows, blocks, "
-        "nanoseconds FROM beside WHERE profile = ?");
+        "windows, blocks, nanoseconds FROM " +
+        table + " WHERE profile = ?");
     row.bind(id);
     while (row.step()) {
         const Key other{row.text(0),
@@ -70,8 +110,8 @@ void read_beside(Database& database, int64_t id, Profile& profile) {
                         {row.integer(2), row.integer(3), row.integer(4)},
                         row.integer(5),
                         profile.key.device};
-        profile.beside[{other, row.integer(6), row.integer(7)}] = {row.integer(8), row.integer(9),
-                                                                   row.integer(10)};
+        (profile.*beside)[{other, row.integer(6), row.integer(7)}] = {row.integer(8), row.integer(9),
+                                                                      row.integer(10)};
     }
 }
 
@@ -90,15 +130,12 @@ Profile read_row(Database& database, const Statement& row) {
     profile.counters = {row.integer(13), row.integer(14), row.integer(15), row.integer(16),
                         row.integer(17), row.integer(18), row.integer(19)};
     profile.preemption = {row.integer(20), row.integer(21)};
+    profile.slicing = {row.integer(22), row.integer(23)};
 
-    Statement times = database.prepare(
-        "SELECT sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds FROM times WHERE profile = ?");
-    times.bind(row.integer(0));
-    while (times.step()) {
-        profile.times[{times.integer(0), times.integer(1)}] = {times.integer(2), times.integer(3),
-                                                               times.integer(4), times.integer(5)};
-    }
-    read_beside(database, row.integer(0), profile);
+    read_times(database, row.integer(0), "times", &Profile::times, profile);
+    read_times(database, row.integer(0), "learnt_times", &Profile::learnt_times, profile);
+    read_beside(database, row.integer(0), "beside", &Profile::beside, profile);
+    read_beside(database, row.integer(0), "learnt_beside", &Profile::learnt_beside, profile);
     Statement coefficients = database.prepare("SELECT name, value FROM coefficient WHERE profile = ?");
     coefficients.bind(row.integer(0));
     while (coefficients.step()) profile.coefficients[coefficients.text(0)] = coefficients.real(1);
@@ -120,6 +157,7 @@ int64_t merge_main_row(Database& database, const Profile& news) {
     merge.bind(counters.blocks, counters.nanoseconds, counters.instructions, counters.memory_instructions,
                counters.uncoalesced_instructions, counters.dram_reads, counters.dram_writes);
     merge.bind(news.preemption.stops, news.preemption.nanoseconds);
+    merge.bind(news.slicing.slices, news.slicing.nanoseconds);
     merge.step();
     const int64_t id = merge.integer(0);
     merge.run();
@@ -140,20 +178,10 @@ std::optional<Profile> find_row(Database& database, const Key& key) {
 
 void merge_row(Database& database, const Profile& news) {
     const int64_t id = merge_main_row(database, news);
-    Statement times = database.prepare(kMergeTimes);
-    for (const auto& [place, sums] : news.times) {
-        times.bind(id, place.sms, place.ctas_per_sm, sums.launches, sums.blocks, sums.input_bytes,
-                   sums.nanoseconds);
-        times.run();
-    }
-    Statement beside = database.prepare(kMergeBeside);
-    for (const auto& [company, sums] : news.beside) {
-        const Key& other = company.other;
-        beside.bind(id, other.kernel, other.image, other.block[0], other.block[1], other.block[2],
-                    other.grid_class, company.ctas_per_sm, company.other_ctas_per_sm, sums.windows,
-                    sums.blocks, sums.nanoseconds);
-        beside.run();
-    }
+    merge_times(database, id, "times", news.times);
+    merge_times(database, id, "learnt_times", news.learnt_times);
+    merge_beside(database, id, "beside", news.beside);
+    merge_beside(database, id, "learnt_beside", news.learnt_beside);
     Statement coefficient = database.prepare(kSetCoefficient);
     for (const auto& [name, value] : news.coefficients) {
         coefficient.bind(id, name, value);

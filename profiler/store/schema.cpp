@@ -93,7 +93,44 @@ CREATE TABLE beside (
 // the time in which it did.
 constexpr char kThird[] = "DELETE FROM beside;";
 
-constexpr const char* kSteps[] = {kFirst, kSecond, kThird};
+// What slices cost.
+constexpr char kFourth[] = R"(
+ALTER TABLE profile ADD COLUMN slices INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE profile ADD COLUMN slices_ns INTEGER NOT NULL DEFAULT 0;
+)";
+
+// What servers learn while programs run, beside what was measured.
+constexpr char kFifth[] = R"(
+CREATE TABLE learnt_times (
+    profile INTEGER NOT NULL REFERENCES profile ON DELETE CASCADE,
+    sms INTEGER NOT NULL,
+    ctas_per_sm INTEGER NOT NULL,
+    launches INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    input_bytes INTEGER NOT NULL,
+    nanoseconds INTEGER NOT NULL,
+    PRIMARY KEY (profile, sms, ctas_per_sm)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE learnt_beside (
+    profile INTEGER NOT NULL REFERENCES profile ON DELETE CASCADE,
+    kernel TEXT NOT NULL,
+    image TEXT NOT NULL,
+    block_x INTEGER NOT NULL,
+    block_y INTEGER NOT NULL,
+    block_z INTEGER NOT NULL,
+    grid_class INTEGER NOT NULL,
+    ctas_per_sm INTEGER NOT NULL,
+    other_ctas_per_sm INTEGER NOT NULL,
+    windows INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    nanoseconds INTEGER NOT NULL,
+    PRIMARY KEY (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm,
+                 other_ctas_per_sm)
+) STRICT, WITHOUT ROWID;
+)";
+
+constexpr const char* kSteps[] = {kFirst, kSecond, kThird, kFourth, kFifth};
 
 }  // namespace
 

@@ -53,7 +53,9 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
       notes_(device, journal),
       supplies_(device, notes_, settings),
       policy_(std::move(policy), device_of(device)),
-      experiments_(policy_.snapshot().device, device.properties().keeps_clock) {
+      experiments_(policy_.snapshot().device, device.properties().keeps_clock),
+      pair_watch_(policy_.snapshot().device.multiprocessors,
+                  device.properties().keeps_clock ? schedule::Duration::zero() : PairWatch::kLeast) {
     // Now, while no session waits for it. Not on a simulated device: there no session would have to wait, and
     // it would take time of the device's clock.
     if (device.properties().keeps_sessions_apart) return;
@@ -275,6 +277,7 @@ bool Dispatcher::look() {
     if (left)
         for (Member& member : members_) member.refill = true;
     notes_.note_if_long({}, "looking how far streams are", begin);
+    if (policy_.watches_pairs()) changed |= watch_pairs();
     refill(now());
     return changed || left || busy < policy_.snapshot().kernels.size();
 }
@@ -286,6 +289,32 @@ bool Dispatcher::look(Member& member, const schedule::Kernel& kernel) {
         if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
     }
     return (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) || changed;
+}
+
+bool Dispatcher::watch_pairs() {
+    at_work_.clear();
+    for (Member& member : members_) {
+        PairWatch::Seat seat{.stream = member.stream->id()};
+        if (!member.stream->describe(&seat.kernel) || seat.kernel.state == schedule::Kernel::State::kWaiting)
+            continue;
+        ManagedStream::Front front;
+        if (!member.trial && !member.stream->passes_through() && member.stream->front(&front)) {
+            seat.ctas = member.orders.held_evenly();
+            seat.known = front.known;
+            seat.shape = front.shape;
+        }
+        const auto places = static_cast<uint64_t>(seat.ctas * policy_.snapshot().device.multiprocessors);
+        // If some workers found no place, other workers still had it: further ones are sent.
+        seat.complete = [&member, places] {
+            const bool complete = member.stream->residents() == places;
+            if (!complete) member.stream->fill_up();
+            return complete;
+        };
+        at_work_.push_back(std::move(seat));
+    }
+    const std::string text = pair_watch_.look(now(), at_work_);
+    if (!text.empty()) notes_.note({}, text);
+    return !text.empty();
 }
 
 // Workers that arrived while another kernel's were still present found no place, and left. Now there may be

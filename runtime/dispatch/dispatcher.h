@@ -26,6 +26,7 @@
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/notes.h"
 #include "runtime/dispatch/orders.h"
+#include "runtime/dispatch/pair_watch.h"
 #include "runtime/dispatch/policy_in_force.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/dispatch/settings.h"
@@ -50,6 +51,8 @@ public:
     // Whether the policy wants short stops. Takes no lock.
     bool short_stops() const { return policy_.short_stops(); }
     schedule::Duration least_saved() const { return policy_.least_saved(); }
+    // Whether the policy tries out what it does not know of kernels. Takes no lock.
+    bool explores() const { return policy_.explores(); }
     // Whether the policy may stop tenants at all. Takes no lock.
     bool may_stop() const { return policy_.may_stop(); }
     // Takes no lock: also for a dispatcher that hangs.
@@ -109,6 +112,7 @@ private:
     bool look();                                    // what the GPU has done. True: something has changed
     bool look(Member& member, const schedule::Kernel& kernel);
     void refill(schedule::TimePoint now);
+    bool watch_pairs();                  // true: something was learnt
     bool pending();                      // news from the GPU is expected
     schedule::Duration poll_interval();  // until the next look, if nothing else is due
     bool learning() const;               // a launch in flight will show how long blocks take
@@ -153,6 +157,8 @@ private:
     std::mutex mutex_;            // guards the rest
     PolicyInForce policy_;
     Experiments experiments_;
+    PairWatch pair_watch_;
+    std::vector<PairWatch::Seat> at_work_;  // for it; kept for its memory
     Tenants tenants_;
     std::vector<Member> members_;
     QuiesceWindows quiesce_;

@@ -24,6 +24,7 @@ void Company::advance(TimePoint now) {
     seen_ = now;
     if (working_.size() > 1) together_ = now;
     for (Part* part : working_) {
+        if (part->streams > 1) part->crowded = now;
         part->own += passed / part->streams;
         part->shared += passed / part->streams / static_cast<double>(working_.size());
     }
@@ -39,6 +40,12 @@ void Company::ends(Part& part, TimePoint now) {
     const std::lock_guard lock(mutex_);
     advance(now);
     if (--part.streams == 0) std::erase(working_, &part);
+}
+
+bool Company::by_itself(const Part& part, TimePoint since, TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    return together_ <= since && part.crowded <= since;
 }
 
 Company::Sums Company::sums(const Part& part, TimePoint now) {
@@ -67,6 +74,7 @@ LaunchTime& LaunchTimes::of(uint64_t blocks, uint32_t threads) {
 void LaunchTimes::forget() {
     const std::lock_guard lock(mutex_);
     for (auto& [shape, time] : by_shape_) time.forget();
+    last_.forget();
 }
 
 // ---- Of a tenant
@@ -81,8 +89,19 @@ void Correction::measured(double expected, double took) {
 
 // ---- Of a stream
 
-void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole) {
-    if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole});
+void GpuTime::over(LaunchTime& kernel, uint64_t blocks, bool whole, const Alike& alike) {
+    if (blocks) over_.push_back({&kernel, static_cast<double>(blocks), whole, alike});
+}
+
+double GpuTime::Item::expected() const {
+    const double last = alike.last ? alike.last->last(alike.key) : 0;
+    return last > 0 ? last * blocks / alike.launch.blocks : kernel->of(blocks);
+}
+
+// The rest of a launch that was stopped before teaches what all of it takes, too.
+void GpuTime::Item::learn(double took) const {
+    kernel->learn(blocks, took);
+    if (alike.last) alike.last->learn(alike.key, alike.launch, took * alike.launch.blocks / blocks);
 }
 
 // A program that captures graph after graph has ever new keys. What has to be learnt again is little.
@@ -108,7 +127,7 @@ void GpuTime::learn(double took) {
     double known = 0;
     size_t unknown = 0;
     for (const Item& each : over_) {
-        const double expected = each.kernel->of(each.blocks);
+        const double expected = each.expected();
         known += expected;
         unknown += expected <= 0;
         if (!each.whole) return;
@@ -117,10 +136,10 @@ void GpuTime::learn(double took) {
     const double late = took / std::max(1.0, known + rest * static_cast<double>(unknown));
     std::vector<double> times;
     for (const Item& each : over_) {
-        const double expected = each.kernel->of(each.blocks);
+        const double expected = each.expected();
         times.push_back(expected > 0 ? expected * late : rest);
     }
-    for (size_t i = 0; i < over_.size(); ++i) over_[i].kernel->learn(over_[i].blocks, times[i]);
+    for (size_t i = 0; i < over_.size(); ++i) over_[i].learn(times[i]);
 }
 
 // The first work behind an idle time, or behind company, is left out: it starts late, or on a GPU that is not

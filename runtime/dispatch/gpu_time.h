@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/dispatch/last_durations.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::dispatch {
@@ -38,9 +39,10 @@ public:
 
     // Of one tenant. Guarded by the lock of its Company; address is constant while it has streams at work.
     struct Part {
-        int streams = 0;    // at work
-        double own = 0;     // ns at work, divided by its streams at work
-        double shared = 0;  // likewise, divided by the tenants at work, too
+        int streams = 0;      // at work
+        double own = 0;       // ns at work, divided by its streams at work
+        double shared = 0;    // likewise, divided by the tenants at work, too
+        TimePoint crowded{};  // until when several of its streams were at work
     };
     // A Part at a time.
     struct Sums {
@@ -51,6 +53,8 @@ public:
     void begins(Part& part, TimePoint now);  // one of its streams is at work
     void ends(Part& part, TimePoint now);
     Sums sums(const Part& part, TimePoint now);
+    // Whether one stream of this tenant was at work since then, and nothing else.
+    bool by_itself(const Part& part, TimePoint since, TimePoint now);
 
 private:
     void advance(TimePoint now);
@@ -78,11 +82,13 @@ private:
     std::atomic<uint64_t> block_ps_{0};
 };
 
-// A kernel's, by the shape of its launches. Any thread.
+// A kernel's, by the shape of its launches, and the last durations by launch key. Any thread.
 class LaunchTimes {
 public:
     // Valid as long as this is. Beyond kMost shapes, those of a like number of blocks share one.
     LaunchTime& of(uint64_t blocks, uint32_t threads);
+    LastDurations& last() { return last_; }
+    const LastDurations& last() const { return last_; }
     void forget();
 
     static constexpr size_t kMost = 256;
@@ -90,6 +96,7 @@ public:
 private:
     std::mutex mutex_;  // guards the map, not what is in it
     std::unordered_map<uint64_t, LaunchTime> by_shape_;
+    LastDurations last_;
 };
 
 // Of a tenant: how many times as long its launches take alone as was learnt, all together. Any thread.
@@ -127,8 +134,15 @@ public:
     GpuTime(const GpuTime&) = delete;
     GpuTime& operator=(const GpuTime&) = delete;
 
+    // What tells launches of one shape apart. `last` null: nothing does.
+    struct Alike {
+        LastDurations* last = nullptr;
+        uint64_t key = 0;
+        LastDurations::Launch launch = {};
+    };
     // Work that is complete since the last settle(). `whole`: it was not stopped within.
-    void over(LaunchTime& kernel, uint64_t blocks, bool whole);
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole) { over(kernel, blocks, whole, {}); }
+    void over(LaunchTime& kernel, uint64_t blocks, bool whole, const Alike& alike);
     void over_unmanaged(uint64_t key);  // UnmanagedLaunch::key
     double expected_unmanaged(uint64_t key) { return unmanaged_[key].of(1); }
     // Accounts for that. `at_work`: the GPU has work of the stream. `learns`: the ends of work are looked for
@@ -143,6 +157,10 @@ private:
         LaunchTime* kernel;
         double blocks;
         bool whole;
+        Alike alike;
+
+        double expected() const;  // ns, alone; 0: not known
+        void learn(double took) const;
     };
     void receive_beside_others(double shared);
     void learn(double took);

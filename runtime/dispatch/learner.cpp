@@ -1,5 +1,7 @@
 #include "runtime/dispatch/learner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -39,15 +41,48 @@ auto Learner::find(uint32_t launch) -> Launched* {
     return found.id == launch % kLaunchIds ? &found : nullptr;
 }
 
-void Learner::ran(const Work& work, uint64_t before) {
+void Learner::ran(const Work& work, uint64_t before, bool by_itself) {
     Launched* const launched = find(work.launch);
     if (!launched) return;
     launched->blocks = work.done - before;
     launched->stopped = work.left() != 0;
+    launched->by_itself = by_itself;
 }
 
 void Learner::begin_learning() {
     if (!std::exchange(learning_, true)) partial_reads_ = 0;
+}
+
+bool Learner::watches_slice(const Work& work, const profiler::Placement& placement) const {
+    const profiles::KnownKernel* const known = work.function->known.get();
+    return known && !tenant_.tried() &&
+           (known->slices(work.shape()) < SliceCost::kEnough || !known->has_time(work.shape(), placement));
+}
+
+// A point of the kernel's curves. Fewer rounds of blocks would show the begin and the end of the slice.
+void Learner::learn_time(const Launched& launched) {
+    constexpr uint64_t kLeastRounds = 2;
+    const profiler::Placement& place = launched.placement;
+    profiles::KnownKernel& known = *launched.function->known;
+    if (!launched.even || !launched.by_itself || !dispatcher_.explores() ||
+        launched.blocks < kLeastRounds * static_cast<uint64_t>(place.sms * place.ctas_per_sm) ||
+        known.has_time(launched.shape, place))
+        return;
+    const uint64_t ns = launched.ended - launched.began;
+    known.learnt(launched.shape, place, launched.blocks, ns);
+    dispatcher_.notes().note(
+        tenant_, fmt::format("learnt: {} with {} CTAs on each of {} SMs, alone: {} blocks in {:.3f} ms",
+                             known.symbol(), place.ctas_per_sm, place.sms, launched.blocks,
+                             static_cast<double>(ns) / 1e6));
+}
+
+void Learner::learn_slice(const Launched& launched) {
+    const auto places = static_cast<uint64_t>(launched.placement.sms * launched.placement.ctas_per_sm);
+    const std::optional<uint64_t> cost =
+        slice_cost_.next({launched.number, launched.began, launched.ended, launched.at_work,
+                          std::min(places, launched.workers)});
+    if (!cost) return;
+    launched.function->known->sliced(launched.shape, *cost);
 }
 
 // The last launch in flight mostly causes the time that a stop takes, so it is attributed to that. An average
@@ -135,6 +170,7 @@ void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers
     for (const smt::Mapping& each : workers) {
         time += each.ended - each.began;
         blocks += each.blocks;
+        launched.workers += each.blocks > 0;
         launched.began = std::min<uint64_t>(launched.began, each.began);
         launched.ended = std::max<uint64_t>(launched.ended, each.ended);
     }
@@ -142,9 +178,15 @@ void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     launched.seen += blocks;
+    launched.at_work += time;
+    if (launched.slice && launched.seen == launched.blocks && function.known) {
+        learn_slice(launched);
+        learn_time(launched);
+    }
     if (launched.fits) learn_saturating(launched, workers);
     // With fewer CTAs blocks take less time.
-    if ((!tenant_.sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)
+    if ((!tenant_.sweeps && !launched.slice && (launched.fits == 0 || launched.fits == ctas)) ||
+        function.block_ns.load() == 0)
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
     if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_.stress ||

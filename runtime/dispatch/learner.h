@@ -11,6 +11,7 @@
 
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/placement.h"
+#include "runtime/dispatch/slice_cost.h"
 #include "runtime/dispatch/work.h"
 
 namespace smt::runtime::dispatch {
@@ -32,10 +33,17 @@ public:
         uint64_t blocks = 0;  // that it runs
         uint64_t alone = 0;   // Dispatcher::alone() when it began
         bool stopped = false;
+        // Of quota mode: a slice of the launch `number`, which is watched.
+        bool slice = false;
+        bool even = false;  // the same number of CTAs on each SM of `placement`
+        uint64_t number = 0;
+        bool by_itself = false;  // no other stream was at work meanwhile
         // The launch ran in part before: no duration is learnt from it.
         bool rest = false;
         // From the mappings read so far:
-        uint64_t seen = 0;  // blocks
+        uint64_t seen = 0;     // blocks
+        uint64_t at_work = 0;  // ns of all workers
+        uint64_t workers = 0;  // that ran any block
         uint64_t began = ~0ull, ended = 0;
     };
 
@@ -45,9 +53,12 @@ public:
     // A launch with the driver gets its number, and its entry, which is valid until the next one begins.
     Launched& begin(Work& work);
     Launched& last() { return launched_[(launches_ - 1) % launched_.size()]; }
-    void ran(const Work& work, uint64_t before);  // it has ended or was stopped; blocks done `before`
-    bool learning() const { return learning_; }   // launches in flight show how long a block takes
+    // It has ended or was stopped; blocks done `before`.
+    void ran(const Work& work, uint64_t before, bool by_itself);
+    bool learning() const { return learning_; }  // launches in flight show how long a block takes
     void begin_learning();
+    // Before a slice of `work` begins. True: its workers are to write mappings, as it is watched.
+    bool watches_slice(const Work& work, const profiler::Placement& placement) const;
     // Reads the mappings written so far. `stop_ns` not 0: duration of the stop that has ended. `goes_on`:
     // launches are unfinished.
     void take(ControlBlock& control, uint64_t stop_ns, bool goes_on);
@@ -59,6 +70,8 @@ public:
 private:
     Launched* find(uint32_t launch);  // by its id, or the count that the id is made of; null: forgotten
     void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
+    void learn_slice(const Launched& launched);
+    void learn_time(const Launched& launched);
     void learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers);
     void note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns);
 
@@ -74,6 +87,7 @@ private:
     uint32_t partial_reads_ = 0;  // in which mappings of some workers were missing
     LongestTicket longest_;       // that the last stop waited for
     Placement placement_;
+    SliceCost slice_cost_;
 };
 
 // SMs that the tenant's streams may use.

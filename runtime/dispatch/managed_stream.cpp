@@ -267,6 +267,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     SMT_TRY(form.run(work, blocks));
     SMT_TRY(mark_by_write());
     preemptor_.take(Event::kRun, dispatcher_.now());
+    note_gpu_time();
     if (looks_on()) wake();  // the waiting thread polls from now on
     return CUDA_SUCCESS;
 }
@@ -287,10 +288,12 @@ CUresult ManagedStream::settle() {
     const uint64_t over = dispatcher_.now_ns();
     const bool stopped = preemptor_.stops(), halted = preemptor_.in(State::kHalted),
                quotas = preemptor_.in_quota_mode();
+    const bool by_itself = quotas && dispatcher_.company().by_itself(tenant_->received.part,
+                                                                     preemptor_.since(), dispatcher_.now());
     const auto account = [&](Work& work, const auto& settle) {
         const uint64_t before = work.done;
         settle(work);
-        learner_.ran(work, before);
+        learner_.ran(work, before, by_itself);
         note_part(work, work.done - before, !stopped && !quotas, work.left() == 0);
     };
     if (preemptor_.in_quota_mode()) {

@@ -113,6 +113,12 @@ Step Orders::next(const Kernel& kernel, bool passes_through) {
     return step;
 }
 
+int Orders::held_evenly() const {
+    if (in_force_.empty() || places_.size() != in_force_.size()) return 0;
+    const uint8_t each = in_force_.front();
+    return std::ranges::all_of(in_force_, [&](uint8_t other) { return other == each; }) ? each : 0;
+}
+
 void Orders::done(const Step& step) {
     if (step.quotas.empty()) return;
     followed_ = table_;

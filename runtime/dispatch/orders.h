@@ -44,6 +44,8 @@ public:
     bool runs_freely() const {  // whatever is launched
         return action_ == schedule::Assignment::Action::kRun && quota_.empty() && slice_ == 0;
     }
+    // CTAs on each of all SMs that it runs with; 0: not the same on each.
+    int held_evenly() const;
     bool held() const { return !in_force_.empty(); }  // it has run with quotas
 
 private:

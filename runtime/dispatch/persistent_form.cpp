@@ -228,7 +228,11 @@ CUresult PersistentForm::run(Work& work, uint64_t blocks) {
     SMT_TRY(describe(work, blocks, false, &launch, &workers));
     SMT_TRY(fitting(parts_.dispatcher.driver(), work, &fits));
     const uint32_t capacity = fits * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (parts_.tenant.sweeps ? smt::kMapped : 0u);
+    const profiler::Placement placement = placement_of(quotas_, fits);
+    const bool watched = blocks != 0 && parts_.learner.watches_slice(work, placement);
+    launch.flags =
+        (launch.flags & ~smt::kPlaced) | smt::kHeld | (parts_.tenant.sweeps || watched ? smt::kMapped : 0u);
+    if (watched) parts_.learner.begin_learning();
     // One ticket per worker serves the count of tickets between launches in pass-through mode. Here it would
     // leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
@@ -241,7 +245,12 @@ CUresult PersistentForm::run(Work& work, uint64_t blocks) {
     SMT_TRY(parts_.dispatcher.driver().cuEventRecord(begun_, parts_.stream));
     SMT_TRY(launch_workers(work, parts_.stream, launch, workers));
     SMT_TRY(report(work, work));
-    parts_.learner.last().placement = placement_of(quotas_, fits);
+    Learner::Launched& launched = parts_.learner.last();
+    launched.placement = placement;
+    launched.even = std::ranges::all_of(
+        quotas_, [&](uint8_t each) { return each == 0 || each == placement.ctas_per_sm; });
+    launched.slice = watched;
+    launched.number = work.number + 1;  // 0 is no launch's
     if (parts_.dispatcher.maps()) parts_.learner.placement().begin(launch.id, quotas_);
     return CUDA_SUCCESS;
 }

@@ -22,6 +22,7 @@ void PolicyInForce::adopt(std::unique_ptr<schedule::Policy> policy) {
     study_ = nullptr;
     studying_ = false;  // the study under way is of no use to the new policy
     short_stops_.store(policy_->short_stops());
+    explores_.store(policy_->explores() != schedule::Policy::Explores::kNothing);
     least_saved_.store(policy_->least_saved());
     may_stop_.store(policy_->stops() != schedule::Policy::Stops::kNone);
     name_.store(policy_->name().data());

@@ -25,8 +25,7 @@ schedule::Resources resources_of(const Work& work) {
 }  // namespace
 
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
-    kernel->predicted = work.function->time_alone(
-        work.shape(), uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_));
+    kernel->predicted = work.time_alone(uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_));
     if (!kernel->predicted) return;
     const double left =
         kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks)
@@ -115,7 +114,7 @@ void ManagedStream::note_end() {
 
 void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
     LaunchTime& alone = work.alone();
-    gpu_time_.over(alone, blocks, whole);
+    gpu_time_.over(alone, blocks, whole, work.alike());
     if (ends) note_end();
     if (!times_ || blocks == 0) return;
     const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
@@ -171,7 +170,9 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     }
     if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed))
         kernel->preemption = std::chrono::nanoseconds(stop);
-    if (work.function->known) kernel->profile = work.function->known->find(work.shape());
+    if (profiles::KnownKernel* const known = work.function->known.get())
+        kernel->profile =
+            dispatcher_.explores() ? known->find_or_begin(work.shape()) : known->find(work.shape());
     estimate(work, kernel);
 }
 

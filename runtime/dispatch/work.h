@@ -149,6 +149,7 @@ struct KernelCall {
     std::vector<char> parameters;               // the program's
     std::vector<CUlaunchAttribute> attributes;  // of kDoor
     uint32_t unit = 1;                          // of kDoor: blocks of a cluster
+    uint64_t key = 0;                           // what tells it from others of its shape; 0: nothing
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
 };
@@ -174,6 +175,20 @@ struct Work : KernelCall {
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
+    GpuTime::Alike alike() const {
+        return {&function->alone.last(),
+                key,
+                {.blocks = static_cast<double>(total),
+                 .block_threads = static_cast<double>(threads()),
+                 .shared_bytes = static_cast<double>(shared_bytes)}};
+    }
+    // Predicted time of the whole launch, alone: the last one's with its key, else by regression over others
+    // (last_durations.h), else as ManagedFunction says.
+    std::optional<std::chrono::nanoseconds> time_alone(uint64_t together) const {
+        if (const auto ns = function->alone.last().predict(key, alike().launch))
+            return std::chrono::nanoseconds(static_cast<int64_t>(*ns));
+        return function->time_alone(shape(), together);
+    }
     LaunchTime& alone() const { return times(alone_, function->alone); }
     LaunchTime& queued() const { return times(queued_, function->queued); }
     // Splits off the blocks that the launch under way does not cover. Empty: it covers all.

@@ -10,6 +10,33 @@ namespace smt::runtime::profiles {
 namespace {
 
 constexpr int64_t kFarthestClass = 1;  // half or twice as many blocks: a block still takes about as long
+constexpr int64_t kFewSlices = 4;      // policies hear of what slices cost from so many on
+
+template <class Sums>
+void add(std::map<profiler::Placement, Sums>& to, const std::map<profiler::Placement, Sums>& news) {
+    for (const auto& [place, times] : news) {
+        Sums& sum = to[place];
+        sum.launches += times.launches;
+        sum.blocks += times.blocks;
+        sum.input_bytes += times.input_bytes;
+        sum.nanoseconds += times.nanoseconds;
+    }
+}
+
+void add(std::map<profiler::Beside, profiler::SharedTime>& to,
+         const std::map<profiler::Beside, profiler::SharedTime>& news) {
+    for (const auto& [company, time] : news) {
+        profiler::SharedTime& sum = to[company];
+        sum.windows += time.windows;
+        sum.blocks += time.blocks;
+        sum.nanoseconds += time.nanoseconds;
+    }
+}
+
+// What was measured with quotas or beside others, or counted: more than times of launches as they came.
+bool says_much(const profiler::Profile& profile) {
+    return profile.times.size() > 1 || !profile.beside.empty() || profile.counters.blocks > 0;
+}
 
 }  // namespace
 
@@ -19,13 +46,54 @@ KnownKernel::Row KnownKernel::row_of(const Shape& shape) {
 
 const KnownKernel::Known* KnownKernel::nearest(const Shape& shape) const {
     const Row wanted = row_of(shape);
+    const Known* own = nullptr;
     for (int64_t away = 0; away <= kFarthestClass; ++away) {
         for (const int64_t grids : {wanted.second + away, wanted.second - away}) {
-            if (const auto found = known_.find({wanted.first, grids}); found != known_.end())
-                return &found->second;
+            const auto found = known_.find({wanted.first, grids});
+            if (found == known_.end()) continue;
+            // What was learnt of this class does not hide what was measured of the next one.
+            const bool learnt = found->second.learnt && !says_much(found->second.measured);
+            if (!learnt) return own && !says_much(found->second.measured) ? own : &found->second;
+            if (!own) own = &found->second;
         }
     }
-    return nullptr;
+    return own;
+}
+
+std::shared_ptr<const schedule::Profile> KnownKernel::find_or_begin(const Shape& shape) {
+    std::lock_guard lock(mutex_);
+    if (const Known* const found = nearest(shape)) return found->profile;
+    std::shared_ptr<const schedule::Profile>& begun = begun_[row_of(shape)];
+    if (!begun) {
+        profiler::Profile nothing;
+        nothing.key = key(shape);
+        begun = std::make_shared<schedule::Profile>(translate(nothing, {}, facts_));
+    }
+    return begun;
+}
+
+// Counters may be of another block shape's row; those were seen by know(), and are rare where nothing is
+// measured.
+void KnownKernel::publish(const Row& row) {
+    const auto news = news_.find(row);
+    if (news == news_.end()) return;
+    Known& known = known_[row];
+    if (known.measured.key.kernel.empty()) known.measured.key = news->second.key;
+    profiler::Profile all = known.measured;
+    add(all.times, news->second.times);
+    add(all.learnt_times, news->second.learnt_times);
+    add(all.beside, news->second.beside);
+    add(all.learnt_beside, news->second.learnt_beside);
+    all.preemption.stops += news->second.preemption.stops;
+    all.preemption.nanoseconds += news->second.preemption.nanoseconds;
+    all.slicing.slices += news->second.slicing.slices;
+    all.slicing.nanoseconds += news->second.slicing.nanoseconds;
+    std::vector<profiler::Profile> of_shape;
+    for (const auto& [other, each] : known_)
+        if (other.first == row.first) of_shape.push_back(each.measured);
+    known.profile = std::make_shared<schedule::Profile>(translate(all, of_shape, facts_));
+    known.block_ns = block_ns(all, facts_.multiprocessors);
+    known.learnt = !all.learnt_times.empty() || !all.learnt_beside.empty();
 }
 
 std::shared_ptr<const schedule::Profile> KnownKernel::find(const Shape& shape) const {
@@ -70,11 +138,37 @@ void KnownKernel::ran_beside(const Shape& shape, const profiler::Beside& company
     time.nanoseconds += static_cast<int64_t>(ns);
 }
 
+void KnownKernel::learnt(const Shape& shape, const profiler::Placement& placement, uint64_t blocks,
+                         uint64_t ns) {
+    if (blocks == 0 || ns == 0) return;
+    std::lock_guard lock(mutex_);
+    add(news_of(shape).learnt_times,
+        {{placement, profiler::Times{1, static_cast<int64_t>(blocks), 0, static_cast<int64_t>(ns)}}});
+    publish(row_of(shape));
+}
+
+void KnownKernel::learnt_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks,
+                                uint64_t ns) {
+    if (blocks == 0 || ns == 0) return;
+    std::lock_guard lock(mutex_);
+    add(news_of(shape).learnt_beside,
+        {{company, profiler::SharedTime{1, static_cast<int64_t>(blocks), static_cast<int64_t>(ns)}}});
+    publish(row_of(shape));
+}
+
 void KnownKernel::stopped(const Shape& shape, uint64_t ns) {
     std::lock_guard lock(mutex_);
     profiler::Preemption& preemption = news_of(shape).preemption;
     preemption.stops += 1;
     preemption.nanoseconds += static_cast<int64_t>(ns);
+}
+
+void KnownKernel::sliced(const Shape& shape, uint64_t ns) {
+    std::lock_guard lock(mutex_);
+    profiler::Slicing& slicing = news_of(shape).slicing;
+    slicing.slices += 1;
+    slicing.nanoseconds += static_cast<int64_t>(ns);
+    if (slicing.slices % kFewSlices == 0) publish(row_of(shape));
 }
 
 void KnownKernel::counted(const Shape& shape, const profiler::models::Counters& counters,
@@ -129,6 +223,22 @@ int64_t KnownKernel::windows(const Shape& shape, const profiler::Beside& company
     });
 }
 
+bool KnownKernel::has_time(const Shape& shape, const profiler::Placement& placement) const {
+    return sum(shape, [&](const profiler::Profile& profile) {
+               return profile.times.contains(placement) || profile.learnt_times.contains(placement);
+           }) > 0;
+}
+
+bool KnownKernel::has_rate(const Shape& shape, const profiler::Beside& company) const {
+    return sum(shape, [&](const profiler::Profile& profile) {
+               return profile.beside.contains(company) || profile.learnt_beside.contains(company);
+           }) > 0;
+}
+
+int64_t KnownKernel::slices(const Shape& shape) const {
+    return sum(shape, [](const profiler::Profile& profile) { return profile.slicing.slices; });
+}
+
 int64_t KnownKernel::counted_blocks(const Shape& shape) const {
     return sum(shape, [](const profiler::Profile& profile) { return profile.counters.blocks; });
 }
@@ -141,7 +251,8 @@ void KnownKernel::know(std::vector<profiler::Profile> profiles) {
                      [&](const profiler::Profile& other) { return other.key.block == each.key.block; });
         known[{each.key.block, each.key.grid_class}] = {
             std::make_shared<schedule::Profile>(translate(each, of_shape, facts_)),
-            block_ns(each, facts_.multiprocessors), each};
+            block_ns(each, facts_.multiprocessors), each,
+            !each.learnt_times.empty() || !each.learnt_beside.empty()};
     }
     std::lock_guard lock(mutex_);
     // Policies tell profiles apart by their address: what says the same stays the same.
@@ -155,6 +266,8 @@ void KnownKernel::know(std::vector<profiler::Profile> profiles) {
             fresh.profile = before->second.profile;
     }
     known_ = std::move(known);
+    for (const auto& [row, news] : news_)  // since they were taken
+        if (!news.learnt_times.empty() || !news.learnt_beside.empty()) publish(row);
 }
 
 std::vector<profiler::Profile> KnownKernel::take_news() {

@@ -23,6 +23,22 @@ double each_block(const Times& times) {
 }
 bool measured(const Times& times) { return times.blocks > 0 && times.nanoseconds > 0; }
 
+// With what was learnt where nothing was measured.
+profiler::Profile completed(const profiler::Profile& profile) {
+    profiler::Profile all = profile;
+    all.times.insert(profile.learnt_times.begin(), profile.learnt_times.end());
+    all.beside.insert(profile.learnt_beside.begin(), profile.learnt_beside.end());
+    return all;
+}
+
+// Whether the saturation is by points of which one was not measured.
+bool saturation_learnt(const profiler::Profile& profile, int multiprocessors) {
+    return std::ranges::any_of(profile.learnt_times, [&](const auto& each) {
+        const Placement& place = each.first;
+        return (place.sms == 1 || place.sms == multiprocessors) && !profile.times.contains(place);
+    });
+}
+
 std::vector<models::Configuration> curve(const profiler::Profile& profile, int multiprocessors,
                                          double blocks) {
     std::vector<models::Configuration> points;
@@ -64,7 +80,7 @@ std::vector<schedule::Beside> rates(const profiler::Profile& profile, int multip
             continue;
         const double rate = *alone * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds);
         rates.push_back({identity_of(company.other), static_cast<int>(company.ctas_per_sm),
-                         static_cast<int>(company.other_ctas_per_sm), rate});
+                         static_cast<int>(company.other_ctas_per_sm), rate, false});
     }
     return rates;
 }
@@ -106,14 +122,27 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
                             const DeviceFacts& facts) {
     schedule::Profile known;
     known.identity = identity_of(profile.key);
-    known.beside = rates(profile, facts.multiprocessors);
+    const profiler::Profile all = completed(profile);
+    known.beside = rates(all, facts.multiprocessors);
+    for (schedule::Beside& each : known.beside)
+        each.learnt = std::ranges::none_of(profile.beside, [&](const auto& one) {
+            return one.first.ctas_per_sm == each.ctas_per_sm &&
+                   one.first.other_ctas_per_sm == each.other_ctas_per_sm &&
+                   identity_of(one.first.other) == each.other;
+        });
+    for (const auto& [place, times] : all.times)
+        if (measured(times))
+            known.timed.push_back({static_cast<int>(place.sms), static_cast<int>(place.ctas_per_sm)});
     known.blocks = uint64_t{1} << std::clamp<int64_t>(profile.key.grid_class, 0, 62);
-    known.by_ctas = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
+    known.by_ctas = curve(all, facts.multiprocessors, static_cast<double>(known.blocks));
     known.configurations = models::prune(known.by_ctas);
-    known.footprint = saturation(profile, facts.multiprocessors);
+    known.footprint = saturation(all, facts.multiprocessors);
+    known.footprint_learnt = known.footprint && saturation_learnt(profile, facts.multiprocessors);
     if (profile.preemption.stops > 0)
         known.preemption =
             std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
+    if (profile.slicing.slices > 0)
+        known.slice_overhead = std::chrono::nanoseconds(profile.slicing.nanoseconds / profile.slicing.slices);
     const profiler::Profile* source = &profile;
     for (const profiler::Profile& other : of_shape) {
         if (!counted(*source) && counted(other)) source = &other;

@@ -21,7 +21,7 @@ inline constexpr double kSaturationLoss = 0.05;
 
 // The times are for a launch of 2^grid_class blocks. `of_shape`: all profiles of that kernel and block shape.
 // If `profile` has no counters, the instruction mix comes from one of these, since it does not depend on the
-// grid.
+// grid. What was learnt stands in where nothing was measured, and is marked.
 schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape,
                             const DeviceFacts& facts);
 

@@ -43,6 +43,10 @@ public:
     virtual Duration least_saved() const { return Duration::zero(); }
     // decide() is called for each launch, not only when kernels come, go and stop.
     virtual bool follows_launches() const { return stops() == Stops::kAny; }
+    // What it tries out of kernels that it does not know (policies/exploration.h). Their profiles are there
+    // from the beginning then. kPairs: what two of them get done side by side is learnt, too.
+    enum class Explores { kNothing, kKernels, kPairs };
+    virtual Explores explores() const { return Explores::kNothing; }
     // After decide(): whether the tenant of all the kernels, if there is but one, goes on as it is, whatever
     // it launches, until another tenant has work. Then its launches begin without a decision, and decide()
     // hears of them soon after (dispatch/solo.h).

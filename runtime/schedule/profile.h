@@ -31,7 +31,14 @@ struct Beside {
     uint64_t other = 0;  // identity of the other kernel's profile
     int ctas_per_sm = 0;
     int other_ctas_per_sm = 0;
-    double rate = 0;  // blocks a time, relative to alone with all CTAs: cIPC / IPC (equation 1)
+    double rate = 0;      // blocks a time, relative to alone with all CTAs: cIPC / IPC (equation 1)
+    bool learnt = false;  // tried for a moment while programs ran (policies/exploration.h), not measured
+};
+
+// A number of CTAs on a number of multiprocessors with which the kernel's time is known.
+struct Timed {
+    int sms = 0;
+    int ctas_per_sm = 0;
 };
 
 struct Profile {
@@ -43,10 +50,12 @@ struct Profile {
     std::vector<models::Configuration> by_ctas;  // all that were measured, unpruned; ascending by CTAs
     // From the decision to stop the kernel until its last worker has left, and the cost of resuming it.
     std::optional<std::chrono::nanoseconds> preemption;
-    // Time of a slice beyond its part of the whole launch.
+    // Time of a slice beyond its part of the whole launch (dispatch/slice_cost.h).
     std::optional<std::chrono::nanoseconds> slice_overhead;
     std::optional<Mix> mix;
     std::optional<models::Footprint> footprint;  // the point at which throughput saturates
+    bool footprint_learnt = false;               // of points of which one at least was learnt, not measured
+    std::vector<Timed> timed;
     std::vector<Beside> beside;
 };
 

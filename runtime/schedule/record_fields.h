@@ -77,17 +77,25 @@ void fields(Archive& archive, T& value, const Mix& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Beside& standard) {
-    auto& [other, ctas_per_sm, other_ctas_per_sm, rate] = value;
+    auto& [other, ctas_per_sm, other_ctas_per_sm, rate, learnt] = value;
     archive("other", other, standard.other);
     archive("ctas_per_sm", ctas_per_sm, standard.ctas_per_sm);
     archive("other_ctas_per_sm", other_ctas_per_sm, standard.other_ctas_per_sm);
     archive("rate", rate, standard.rate);
+    archive("learnt", learnt, standard.learnt);
+}
+
+template <class Archive, class T>
+void fields(Archive& archive, T& value, const Timed& standard) {
+    auto& [sms, ctas_per_sm] = value;
+    archive("sms", sms, standard.sms);
+    archive("ctas_per_sm", ctas_per_sm, standard.ctas_per_sm);
 }
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Profile& standard) {
-    auto& [identity, blocks, configurations, by_ctas, preemption, slice_overhead, mix, footprint, beside] =
-        value;
+    auto& [identity, blocks, configurations, by_ctas, preemption, slice_overhead, mix, footprint,
+           footprint_learnt, timed, beside] = value;
     archive("identity", identity, standard.identity);
     archive("blocks", blocks, standard.blocks);
     archive("configurations", configurations, standard.configurations);
@@ -96,6 +104,8 @@ void fields(Archive& archive, T& value, const Profile& standard) {
     archive("slice_overhead", slice_overhead, standard.slice_overhead);
     archive("mix", mix, standard.mix);
     archive("footprint", footprint, standard.footprint);
+    archive("footprint_learnt", footprint_learnt, standard.footprint_learnt);
+    archive("timed", timed, standard.timed);
     archive("beside", beside, standard.beside);
 }
 

@@ -43,7 +43,9 @@ struct Kernel {
     bool last_taken = false;  // no block is left to take: CTAs leave as they finish, quotas have no effect
     double weight = 1;        // of the tenant, above 0: its part under `fair` and `share`
     Resources cta;            // all 0: not known
-    std::optional<Duration> predicted;       // for the whole launch, alone with all the CTAs that fit
+    // For the whole launch, alone with all the CTAs that fit: the last one with these scalars took that, or a
+    // regression over others says so (dispatch/last_durations.h), or the profile.
+    std::optional<Duration> predicted;
     std::optional<Duration> remaining;       // of `predicted`, from now on
     std::optional<Duration> preemption;      // measured at recent stops
     std::shared_ptr<const Profile> profile;  // null: none

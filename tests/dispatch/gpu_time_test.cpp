@@ -213,3 +213,20 @@ TEST_CASE("GPU time: a correction is bounded", "[dispatch]") {
     for (int i = 0; i < 100; ++i) correction.measured(9e6, 1e6);
     CHECK(correction.factor() == Approx(dispatch::Correction::kLeast));
 }
+
+TEST_CASE("GPU time: whether a stream was at work by itself", "[dispatch]") {
+    Company company;
+    Received one, two;
+    GpuTime first(company, one), own(company, one), other(company, two);
+    first.settle(true, kStart);
+    CHECK(company.by_itself(one.part, kStart, kStart + 10us));
+    other.settle(true, kStart + 20us);
+    other.settle(false, kStart + 30us);
+    CHECK_FALSE(company.by_itself(one.part, kStart, kStart + 40us));
+    CHECK(company.by_itself(one.part, kStart + 30us, kStart + 40us));
+    own.settle(true, kStart + 50us);  // another stream of the tenant
+    own.settle(false, kStart + 60us);
+    CHECK_FALSE(company.by_itself(one.part, kStart + 40us, kStart + 70us));
+    CHECK(company.by_itself(one.part, kStart + 60us, kStart + 70us));
+    first.settle(false, kStart + 80us);
+}

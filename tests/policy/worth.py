@@ -82,6 +82,26 @@ def inversion(smt, programs):
         assert part >= 0.8
 
 
+def remaining(smt, programs):
+    """Shortest remaining time among launches of one kernel with one grid, which a scalar argument tells
+    apart: once each kind was seen, the short one goes first, whichever is launched first."""
+    long_us, short_us, rounds = 100, 4, 8
+    blocks = 20 * SMS * CTAS
+    with stage(smt, programs, "hpf", 2) as place:
+        # present, so that launches can be stopped, and without a kernel
+        other = place.start("other", "load", *Load("other", 1, 1, launches=0, late_us=20_000).arguments)
+        kinds = place.start("kinds", "kinds", *map(str, (blocks, room(CTAS), long_us, short_us, rounds)))
+        took = [tuple(map(float, line.split())) for line in finish(kinds).splitlines()]
+        finish(other)
+    for short, long in took:
+        print(f"the short launch took {short:.1f} us, the long one {long:.1f}")
+    assert took[0][0] > 20 * long_us            # nothing is known: it waits
+    shorts, longs = zip(*took[2:])
+    assert max(shorts) < 20 * short_us + 250, "a short launch has waited for the long one"
+    # some launches try fewer CTAs (dispatch/saturating_ctas.h)
+    assert sorted(longs)[len(longs) // 2] < 20 * (long_us + short_us) + 400
+
+
 def starts(smt, programs):
     """A program that starts beside launches of 10 ms, where to load code waits for all that the device has to
     do: they stand still meanwhile, under each policy that may stop them, and lose little by it."""
@@ -191,7 +211,8 @@ def spatial(smt, programs):
     assert max(latencies(beside)[1:]) < 1.15 * each   # an SM that it does not get back would be a third
 
 
-SCENARIOS = {each.__name__: each for each in (inversion, starts, shares, share_policy, pairs, spatial)}
+SCENARIOS = {each.__name__: each
+             for each in (inversion, remaining, starts, shares, share_policy, pairs, spatial)}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[3]](*sys.argv[1:3])

@@ -23,8 +23,11 @@ inline profiler::Profile some_profile(const std::string& kernel = "_Z5saxpyfPfS_
     profile.times[{1, 4}] = {1, 5000, 2048, 9000};
     profile.beside[{some_key("_Z5otherv"), 3, 5}] = {2, 4000, 600};
     profile.beside[{{"_Z5thirdv", "77aa", {64, 2, 1}, 9, "NVIDIA H200"}, 1, 2}] = {1, 100, 50};
+    profile.learnt_times[{132, 4}] = {1, 600, 0, 80};
+    profile.learnt_beside[{some_key("_Z6fourthv"), 2, 2}] = {3, 900, 400};
     profile.counters = {5000, 350, 100000, 20000, 500, 4000, 2000};
     profile.preemption = {3, 60000};
+    profile.slicing = {4, 90000};
     profile.coefficients = {{"duration.intercept_ns", 120.5}, {"duration.ns_per_block", 0.07}};
     return profile;
 }

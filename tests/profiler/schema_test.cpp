@@ -62,6 +62,9 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     TemporaryFolder folder;
     Profile before = some_profile();
     before.beside.clear();
+    before.slicing = {};
+    before.learnt_times.clear();
+    before.learnt_beside.clear();
     {
         Database database(folder.file("p"));
         bring_up_to_date(database, {kProfiles.application, kProfiles.steps.first(1)});
@@ -79,9 +82,13 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     Profile news;
     news.key = some_key();
     news.beside = some_profile().beside;
+    news.slicing = some_profile().slicing;
+    news.learnt_times = some_profile().learnt_times;
+    news.learnt_beside = some_profile().learnt_beside;
     REQUIRE(problem_of(store.record(news)).empty());
     CHECK(value_of(store.find(some_key())) == some_profile());
-    CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 3);
+    CHECK(Database(folder.file("p")).integer("PRAGMA user_version") ==
+          static_cast<int64_t>(kProfiles.steps.size()));
 }
 
 TEST_CASE(
@@ -89,11 +96,23 @@ TEST_CASE(
     "time",
     "[profiles]") {
     TemporaryFolder folder;
-    REQUIRE(problem_of(Store(folder.file("p")).record(some_profile())).empty());
-    REQUIRE_FALSE(some_profile().beside.empty());
-    Database(folder.file("p")).run("PRAGMA user_version = 2");  // whose tables are the same
+    {
+        Database database(folder.file("p"));
+        bring_up_to_date(database, {kProfiles.application, kProfiles.steps.first(2)});
+        database.run(R"(
+            INSERT INTO profile VALUES (7, '_Z5saxpyfPfS_', '4f2a', 256, 1, 1, 12, 'NVIDIA H200',
+                                        32, 16, 1024, 2048, 8, 5000, 350, 100000, 20000, 500, 4000,
+                                        2000, 3, 60000, '2026-11-20T00:00:00Z');
+            INSERT INTO times VALUES (7, 132, 8, 2, 10000, 4096, 700), (7, 1, 4, 1, 5000, 2048, 9000);
+            INSERT INTO beside VALUES (7, '_Z5otherv', '4f2a', 256, 1, 1, 12, 3, 5, 2, 4000, 600);
+            INSERT INTO coefficient VALUES (7, 'duration.intercept_ns', 120.5),
+                                           (7, 'duration.ns_per_block', 0.07))");
+    }
     Profile left = some_profile();
     left.beside.clear();
+    left.slicing = {};
+    left.learnt_times.clear();
+    left.learnt_beside.clear();
     CHECK(value_of(Store(folder.file("p")).find(some_key())) == left);
 }
 

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/profiles/translate.h"
+
 using namespace smt::runtime;
 using namespace smt::runtime::profiles;
 using smt::profiler::Profile;
@@ -102,4 +104,82 @@ TEST_CASE("samples count what is stored and what is new", "[known]") {
     CHECK(news.coefficients.at("counted.hertz") == 2e9);
     CHECK(news.coefficients.at("peak.instructions_per_cycle") == 40);
     CHECK(news.coefficients.at("peak.requests_per_cycle") == Approx(10));  // of that clock
+}
+
+TEST_CASE("policies see at once what is learnt, and what was measured counts first", "[known]") {
+    KnownKernel kernel("kernel", "image", small_device()), other("other", "image", small_device());
+    const Shape shape{{256, 1, 1}, 1024};
+    const smt::profiler::Beside company{other.key(shape), 1, 2};
+    CHECK_FALSE(kernel.find(shape));
+    const auto begun = kernel.find_or_begin(shape);
+    REQUIRE(begun);
+    CHECK(begun == kernel.find_or_begin(shape));
+    CHECK(begun->identity == identity_of(kernel.key(shape)));
+    CHECK(begun->timed.empty());
+
+    kernel.learnt(shape, {10, 4}, 100, 1000);
+    kernel.learnt(shape, {1, 4}, 20, 1000);
+    CHECK(kernel.has_time(shape, {1, 4}));
+    CHECK_FALSE(kernel.has_time(shape, {1, 2}));
+    REQUIRE(kernel.find(shape));
+    CHECK(kernel.find(shape)->identity == begun->identity);
+    CHECK(kernel.find(shape)->timed.size() == 2);
+    REQUIRE(kernel.find(shape)->footprint);
+    CHECK(kernel.find(shape)->footprint_learnt);
+    CHECK(kernel.find(shape)->footprint->sms == 5);
+    CHECK_FALSE(kernel.predict(shape));  // of trials no duration is predicted
+
+    kernel.learnt_beside(shape, company, 50, 1000);
+    CHECK(kernel.has_rate(shape, company));
+    REQUIRE(kernel.find(shape)->beside.size() == 1);
+    CHECK(kernel.find(shape)->beside[0].learnt);
+    CHECK(kernel.find(shape)->beside[0].rate == Approx(0.5));
+
+    // The store: what was learnt, and now also measured.
+    std::vector<Profile> news = kernel.take_news();
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].times.empty());
+    news[0].times = {{{10, 4}, {1, 100, 0, 500}}, {{1, 4}, {1, 100, 0, 5000}}};
+    news[0].beside[company] = {2, 150, 1000};
+    kernel.know(news);
+    CHECK_FALSE(kernel.find(shape)->footprint_learnt);
+    CHECK(kernel.find(shape)->footprint->sms == 10);
+    CHECK_FALSE(kernel.find(shape)->beside[0].learnt);
+    CHECK(kernel.find(shape)->beside[0].rate == Approx(0.75));
+    CHECK(*kernel.predict(shape) == Approx(5.0 * 1024));
+}
+
+TEST_CASE("what is learnt of a class of grids does not hide what was measured of the next", "[known]") {
+    KnownKernel kernel("kernel", "image", small_device());
+    const Shape shape{{256, 1, 1}, 1024}, other{{256, 1, 1}, 4096};
+    Profile measured = stored({256, 1, 1}, 11, 10);
+    measured.times[{1, 4}] = {1, 100, 0, 10'000};
+    kernel.know({measured});
+    kernel.learnt(shape, {10, 4}, 100, 9);
+    CHECK(kernel.find(shape)->timed.size() == 2);
+    CHECK_FALSE(kernel.find(shape)->footprint_learnt);
+    kernel.learnt(other, {10, 4}, 100, 9);
+    CHECK(kernel.find({{256, 1, 1}, 8192})->timed.size() == 1);  // the only one near
+}
+
+TEST_CASE("what is learnt while the store is read stays known", "[known]") {
+    KnownKernel kernel("kernel", "image", small_device());
+    const Shape shape{{256, 1, 1}, 1024};
+    kernel.learnt(shape, {10, 4}, 100, 1000);
+    kernel.know(kernel.take_news());
+    kernel.learnt(shape, {10, 2}, 100, 2000);
+    kernel.know({stored({256, 1, 1}, 10, 10)});
+    CHECK(kernel.has_time(shape, {10, 2}));
+    CHECK(kernel.find(shape)->by_ctas.size() == 2);
+}
+
+TEST_CASE("what slices cost is told from the fourth on", "[known]") {
+    KnownKernel kernel("kernel", "image", small_device());
+    const Shape shape{{256, 1, 1}, 1024};
+    for (int i = 0; i < 3; ++i) kernel.sliced(shape, 1000);
+    CHECK_FALSE(kernel.find(shape));
+    kernel.sliced(shape, 5000);
+    REQUIRE(kernel.find(shape));
+    CHECK(*kernel.find(shape)->slice_overhead == std::chrono::nanoseconds(2000));
+    CHECK(kernel.slices(shape) == 4);
 }

@@ -270,6 +270,106 @@ def side_by_side(smt, programs):
                    for text in texts), texts
 
 
+def slice_cost(smt, programs):
+    """What slices cost is measured while launches run in slices, is kept, and says how large slices are."""
+    few, many = (("few", "512", str(112 << 10), "4000", "50"), ("many", "512", "0", "4000", "50"))
+
+    def under_slice_paper(place):
+        recording = pathlib.Path(place.folder.name) / "recording"
+        place.environment.update(SMT_JOURNAL=f"record={recording}", SMT_POLICY="slice-paper")
+        for process in [place.start(words[0], "beside", *words, "3") for words in (few, many)]:
+            finish(process)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
+        place.wait_until_ended()
+        lines = [json.loads(line) for line in recording.read_text().splitlines()]
+        recording.unlink()
+        return {assignment["slice"] for line in lines
+                for assignment in line.get("decision", {}).get("assignments", []) if assignment.get("slice")}
+
+    with Profiles(smt, programs, dispatch_clock=1) as place:
+        done = place.profile("--pair", "--", str(place.programs / "sim_beside"), *few, "4",
+                             "--", str(place.programs / "sim_beside"), *many, "4")
+        print(done.stdout)
+        place.simulate(tenants=2)
+        before = under_slice_paper(place)
+        rows = {row["kernel"]: row["slicing"] for row in json.loads(place.profile("export").stdout)}
+        cost = {kernel: each["nanoseconds"] / max(1, each["slices"]) for kernel, each in rows.items()}
+        print(f"slices of {before} blocks by the default; {rows}: {cost}")
+        assert set(rows) == {"few", "many"} and all(2 <= each["slices"] <= 32 for each in rows.values())
+        # The end of a slice, a decision and a start, and no block's time.
+        assert all(1_000 < each < 60_000 for each in cost.values()), cost
+        after = under_slice_paper(place)
+        print(f"slices of {after} blocks by what they cost")
+        # Both end together: the larger of the two decides.
+        wanted = max(cost.values()) / 50_000
+        assert abs(max(after) / max(before) - wanted) < 0.2 * wanted, (before, after, wanted)
+
+
+def under(place, policy, *programs):
+    """What a server decides and learns while these run: (texts of decisions, notes), each by time."""
+    place.environment["SMT_POLICY"] = policy
+    for process in [place.start(*program) for program in programs]:
+        finish(process)
+    subprocess.run([place.smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                   timeout=PATIENCE)
+    place.wait_until_ended()
+    entries = [json.loads(line) for line in place.journal_now().splitlines()]
+    said = [(entry["tenant"], entry["text"]) for entry in entries if entry["kind"] == "decision"]
+    print(*said, sep="\n")
+    return said, [entry["text"] for entry in entries
+                  if entry["kind"] == "note" and entry.get("text", "").startswith("learnt")]
+
+
+def tries(said):
+    """Trials of one kernel, and of two."""
+    alone = sum(bool(re.search(r"CTAs on each of \d SMs, to learn", text)) for _, text in said)
+    return alone, sum("beside another, to learn" in text for _, text in said) // 2
+
+
+def learns_pairs(smt, programs):
+    """Without any profile slice comes to pair two programs' kernels within a few launches: each is tried by
+    itself, and both with each combination that fits. The next server knows it, and tries nothing."""
+    few = ("few", "beside", "few", "512", str(112 << 10), "480", "50", "64")   # see side_by_side()
+    many = ("many", "beside", "many", "512", "0", "480", "50", "64")
+    with Profiles(smt, programs, dispatch_clock=1) as place:
+        place.simulate(tenants=2)
+        said, notes = under(place, "slice", few, many)
+        alone, together = tries(said)   # of a window each launch within it is said
+        assert alone == 2 and 2 <= together <= 8 and len(notes) == 4, (alone, together, notes)
+        best = [(tenant, re.sub(r"\d+ %", "N %", text)) for tenant, text in said if "to save" in text]
+        assert ("few", "2 CTAs an SM beside another, learnt to save N %") in best, best
+        assert ("many", "1 CTAs an SM beside another, learnt to save N %") in best, best
+        rows = {row["kernel"]: row for row in json.loads(place.profile("export").stdout)}
+        for kernel, fits in (("few", 2), ("many", 3)):
+            assert [(each["sms"], each["ctas_per_sm"]) for each in rows[kernel]["learnt_times"]
+                    ] == [(MULTIPROCESSORS, fits)]
+            assert len(rows[kernel]["learnt_beside"]) == 2 and not rows[kernel]["beside"], rows
+        pairs = json.loads(place.profile("pairs", "--measured", "--json").stdout)
+        assert len(pairs) == 2 and all(each["learnt"] for each in pairs), pairs
+        said, notes = under(place, "slice", few, many)
+        assert tries(said) == (0, 0) and not notes, (said, notes)
+        assert any("learnt to save" in text for _, text in said)
+
+
+def learns_footprints(smt, programs):
+    """Without any profile compact comes to give a kernel that one SM is enough for one SM, and the other
+    program the rest, within a few launches. The next server does from the beginning."""
+    few = ("few", "beside", "few", "512", str(112 << 10), "480", "50", "24")
+    serial = ("serial", "serial", str(100 << 10), "200", "20", "24")   # two fit on an SM
+    with Profiles(smt, programs, dispatch_clock=1) as place:
+        place.simulate(tenants=2)
+        said, notes = under(place, "compact", few, serial)
+        assert tries(said) == (8, 0) and len(notes) == 8, (tries(said), notes)
+        wanted = (("serial", f"2 CTAs on 1 of {MULTIPROCESSORS} SMs, as was learnt"),
+                  ("few", f"6 CTAs on 3 of {MULTIPROCESSORS} SMs, as was learnt"))
+        assert all(each in said for each in wanted), said
+        assert "(learnt)" in place.profile("show").stdout, place.profile("show").stdout
+        said, notes = under(place, "compact", few, serial)
+        assert tries(said) == (0, 0) and not notes, said
+        assert all(each in said for each in wanted), said
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

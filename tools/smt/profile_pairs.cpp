@@ -28,6 +28,13 @@ nlohmann::json name_of(const ProfileRow& row) {
             {"grid_class", key.grid_class}};
 }
 
+bool learnt(const ProfileRow& first, const ProfileRow& second, const models::CoSchedule& together) {
+    return std::ranges::any_of(first.known.beside, [&](const runtime::schedule::Beside& each) {
+        return each.learnt && each.other == second.known.identity && each.ctas_per_sm == together.blocks[0] &&
+               each.other_ctas_per_sm == together.blocks[1];
+    });
+}
+
 // Nothing: they are of two devices, or not measured together.
 std::vector<models::CoSchedule> measured(const ProfileRow& first, const ProfileRow& second) {
     if (first.profile->key.device != second.profile->key.device) return {};
@@ -58,9 +65,14 @@ std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows) {
         for (size_t j = i; j < rows.size(); ++j) {
             const auto first = model_inputs(*rows[i].profile), second = model_inputs(*rows[j].profile);
             for (const models::CoSchedule& each : measured(rows[i], rows[j])) {
-                MeasuredRow row{&rows[i], &rows[j],
-                                each,     {},
-                                {},       runtime::schedule::beyond_pipe(rows[i].known, rows[j].known, each)};
+                MeasuredRow row{
+                    .first = &rows[i],
+                    .second = &rows[j],
+                    .measured = each,
+                    .learnt = learnt(rows[i], rows[j], each),
+                    .paper = {},
+                    .told = {},
+                    .refused = runtime::schedule::beyond_pipe(rows[i].known, rows[j].known, each)};
                 if (first && second) {
                     row.paper =
                         models::co_schedule(first->multiprocessor, first->paper, second->paper, each.blocks)
@@ -84,7 +96,8 @@ std::string table_of(const std::vector<MeasuredRow>& rows) {
         text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}{}\n",
                             row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
                             measured.together[0], measured.together[1], profit_text(measured.profit),
-                            profit_text(row.paper), profit_text(row.told), refusal(row));
+                            profit_text(row.paper), profit_text(row.told),
+                            (row.learnt ? "  learnt" : "") + refusal(row));
     }
     return text +
            "The last three: the time that is saved over one after the other, as measured, and by the model "
@@ -100,6 +113,7 @@ std::string json_of(const std::vector<MeasuredRow>& rows) {
                               {"blocks", row.measured.blocks},
                               {"rates", row.measured.together},
                               {"profit", row.measured.profit}};
+        if (row.learnt) one["learnt"] = true;
         if (row.paper) one["paper"] = *row.paper;
         if (row.told) one["told"] = *row.told;
         if (row.refused) one["refused"] = {{"pipe", row.refused->pipe}, {"busy", row.refused->busy}};

@@ -58,6 +58,7 @@ struct MeasuredRow {
     const ProfileRow* first = nullptr;
     const ProfileRow* second = nullptr;
     profiler::models::CoSchedule measured;
+    bool learnt = false;                                   // while programs ran, not by `smt profile --pair`
     std::optional<double> paper, told;                     // profit
     std::optional<runtime::schedule::BeyondPipe> refused;  // so that nothing goes by it
 };

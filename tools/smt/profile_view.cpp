@@ -77,8 +77,9 @@ const std::vector<Column>& columns() {
          [](const ProfileRow& row) { return row.told_ipc ? fmt::format("{:.2f}", *row.told_ipc) : ""; }},
         {"saturates",
          [](const ProfileRow& row) {
-             return row.saturation ? fmt::format("{} x {}", row.saturation->sms, row.saturation->ctas_per_sm)
-                                   : "";
+             if (!row.saturation) return std::string();
+             return fmt::format("{} x {}{}", row.saturation->sms, row.saturation->ctas_per_sm,
+                                row.known.footprint_learnt ? " (learnt)" : "");
          }},
         {"stop", [](const ProfileRow& row) { return ns(row.stop_ns); }},
         {"off by",
@@ -160,10 +161,15 @@ std::string json_of(const std::vector<ProfileRow>& rows) {
                 one["waits"][name.substr(sizeof "counted.waits." - 1)] = value;
         }
         if (row.saturation)
-            one["saturation"] = {{"sms", row.saturation->sms}, {"ctas_per_sm", row.saturation->ctas_per_sm}};
+            one["saturation"] = {{"sms", row.saturation->sms},
+                                 {"ctas_per_sm", row.saturation->ctas_per_sm},
+                                 {"learnt", row.known.footprint_learnt}};
         put(one, "stop_ns", row.stop_ns);
         put(one, "predicted_stop_ns", row.predicted_stop_ns);
         one["stops"] = profile.preemption.stops;
+        one["slices"] = profile.slicing.slices;
+        if (profile.slicing.slices > 0)
+            one["slice_ns"] = profile.slicing.nanoseconds / profile.slicing.slices;
         put(one, "duration_error", row.duration_error);
         put(one, "duration_error_long", row.long_duration_error);
         one["block_ns_by_ctas"] = points(row.by_ctas);

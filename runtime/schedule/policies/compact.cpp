@@ -33,6 +33,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include "runtime/schedule/policies/exploration.h"
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
 #include "runtime/schedule/policies/short_kernels.h"
@@ -44,10 +45,14 @@ namespace {
 class Compact final : public Policy {
 public:
     explicit Compact(const CompactKnobs& knobs)
-        : Policy(knobs.aging), short_(knobs.short_kernel), placement_(knobs.idle_grace) {}
+        : Policy(knobs.aging),
+          short_(knobs.short_kernel),
+          placement_(knobs.idle_grace),
+          exploration_(Exploration::What::kFootprints, knobs.exploration) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
+    Explores explores() const override { return Explores::kKernels; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         if (only_short_kernels(snapshot, short_)) {
@@ -56,7 +61,12 @@ public:
             leave_to_hardware(snapshot, wanted);
             return;
         }
-        const bool changed = note_kernels(snapshot, now, wanted);
+        changed_ |= note_kernels(snapshot, now, wanted);
+        if (exploration_.decides(snapshot, now, wanted)) {
+            for (Placed& placed : placement_.rows()) placed.said = false;  // they have other tables meanwhile
+            return;
+        }
+        const bool changed = std::exchange(changed_, false);
         const Kernel* impatient = aging().boosted(waiting_, now);
         aging().ask_again(wanted, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
@@ -95,8 +105,9 @@ private:
         }
         const Quota& table = placement_.table(placed);
         wanted.run(*placed.kernel, table, 0, [&] {
-            return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms,
-                               table.size());
+            const bool learnt = placed.profile && placed.profile->footprint_learnt;
+            return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs{}"), placed.total, placed.sms,
+                               table.size(), learnt ? ", as was learnt" : "");
         });
         placed.said = placed.kernel->state != Kernel::State::kStopping;  // else it is named again
     }
@@ -105,6 +116,8 @@ private:
     uint64_t first_ = 0;                  // the kernel that had the turn; 0: none
     std::vector<const Kernel*> waiting_;  // without CTAs, or with the turn; kept for its memory
     Placement placement_;
+    bool changed_ = false;  // kernels have come or gone since they were placed
+    Exploration exploration_;
 };
 
 }  // namespace

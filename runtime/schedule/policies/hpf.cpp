@@ -30,11 +30,17 @@
 // at every block. A kernel alone gets all SMs. FLEP has at most two kernels on the GPU; here the rest may be
 // given out several times. A launch that has taken its last block needs nothing more and counts as finished.
 //
+// Crowds of short kernels (not in the paper): while `crowd` kernels or more are there, all of one priority
+// and none longer than `short_kernel`, they run as they are. One after the other, each would leave the device
+// idle at its end and for the next one's start, which is a tenth of such kernels' time. The last of a crowd
+// waits no longer than all of them take.
+//
 // A kernel with a door cannot be given SMs. It has the GPU, or waits. If only such kernels are left, the
 // first one has all SMs.
 //
-// Without a profile T_r is by estimate.h, which knows at best the blocks. Of equal times the running kernel
-// goes on. Unmanaged work is neither stopped nor waited for.
+// T_r is the last duration of the same launch, or by FLEP's regression (dispatch/last_durations.h), less the
+// part of the blocks that are done. If neither is known it is by estimate.h, which knows at best the
+// blocks. Of equal times the running kernel goes on. Unmanaged work is neither stopped nor waited for.
 //
 // Low priorities may starve: that is strict priority. Within a priority no kernel does: under the paper's
 // rule alone, a sequence of short kernels could delay a long one without end, so a kernel that has waited too
@@ -48,6 +54,7 @@
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/policies.h"
 #include "runtime/schedule/policies/short_job_bypass.h"
+#include "runtime/schedule/policies/short_kernels.h"
 
 namespace smt::runtime::schedule {
 
@@ -73,6 +80,7 @@ public:
     Stops stops() const override { return Stops::kAny; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        if (crowd_of_short(snapshot)) return leave_to_hardware(snapshot, wanted);
         std::vector<Candidate> queue = candidates(snapshot, wanted);
         for (auto equals = queue.begin(); equals != queue.end();) {
             const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) {
@@ -91,6 +99,15 @@ public:
     }
 
 private:
+    // Kernels of one priority that are all so short that to order them costs more than it brings.
+    bool crowd_of_short(const Snapshot& snapshot) const {
+        if (snapshot.kernels.size() < knobs_.crowd) return false;
+        return std::ranges::all_of(snapshot.kernels, [&](const Kernel& each) {
+            return each.managed && each.priority == snapshot.kernels.front().priority && each.predicted &&
+                   *each.predicted <= knobs_.short_kernel;
+        });
+    }
+
     using Name = std::pair<uint64_t, uint64_t>;  // id and launch
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
 

@@ -9,13 +9,21 @@
 
 namespace smt::runtime::schedule {
 
+// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
+// more: a fifth of this, about as much as quotas gain at best.
+inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
+
 struct HpfKnobs {
     bool spatial = true;  // stop only as many SMs as needed; false: all of them
     int extra_sms = 0;    // beyond those needed, as in FLEP 6.4
     // A kernel that would get the remaining SMs waits instead if the urgent kernel takes no longer than this:
     // a table would cost the rest of its launch and the next launch more. 0: never, as in the paper.
     Duration short_job = std::chrono::microseconds(100);
-    AgingKnobs aging = {};  // among kernels of one priority
+    // So many kernels of one priority that are all short run as they are. Two are ordered: the shorter one
+    // gains most then.
+    size_t crowd = 3;
+    Duration short_kernel = kShortKernel;  // 0 is the paper's
+    AgingKnobs aging = {};                 // among kernels of one priority
 };
 
 struct FairKnobs {
@@ -99,9 +107,20 @@ struct SloKnobs {
     size_t shown = 200;
 };
 
-// Kernels that take no longer alone get no quotas while all are so short. A launch with quotas costs 50 us
-// more: a fifth of this, about as much as quotas gain at best.
-inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
+// What policies try out while programs run (exploration.h).
+struct ExplorationKnobs {
+    // Of the time, in trials, until all is known: 5 % are lost at most for the seconds that it takes, as a
+    // trial is work that is done, too. 0: nothing is tried.
+    double part = 0.05;
+    // Of one kernel: stops of all others, and the slice.
+    Duration longest_trial = std::chrono::milliseconds(10);
+    // Of two: a window, of which a slow pair needs more.
+    Duration longest_window = std::chrono::milliseconds(60);
+    // Of a slice: workers take some microseconds to begin; and others wait.
+    Duration least_sample = std::chrono::microseconds(200), longest_sample = std::chrono::milliseconds(4);
+    int tries = 3;                         // of what teaches nothing
+    Duration short_kernel = kShortKernel;  // quotas would bring these nothing
+};
 
 struct GreedyKnobs {
     Duration short_kernel = kShortKernel;  // 0 is the paper's
@@ -130,6 +149,7 @@ struct SliceKnobs {
     // An idle kernel of a pair keeps its place for this time while the other one works.
     Duration idle_grace = std::chrono::microseconds(500);
     AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(500)};  // a turn means a worse pair
+    ExplorationKnobs exploration = {};
 };
 
 struct CompactKnobs {
@@ -137,6 +157,7 @@ struct CompactKnobs {
     // An idle tenant keeps its place for this time, as it keeps its turn under fair.
     Duration idle_grace = std::chrono::microseconds(200);
     AgingKnobs aging = {};
+    ExplorationKnobs exploration = {};
 };
 
 }  // namespace smt::runtime::schedule

@@ -39,6 +39,7 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/exploration.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/policies.h"
@@ -55,20 +56,27 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs)
-        : Policy(knobs.aging), knobs_(knobs), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
+        : Policy(knobs.aging),
+          knobs_(knobs),
+          idle_grace_(knobs.idle_grace),
+          pairs_(knobs),
+          exploration_(Exploration::What::kPairs, knobs.exploration) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
+    Explores explores() const override { return Explores::kPairs; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        const bool tries = exploration_.decides(snapshot, now, wanted);
         const Kernels& known = known_of(snapshot);
+        note_order(known);
+        note_members(snapshot, now);
+        if (tries) return;
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && Pairs::knows(kernel, snapshot.device)) continue;
+            if (kernel.managed && knows(kernel, snapshot.device)) continue;
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
                 wanted.run(kernel, "runs as it is: no profile");
         }
-        note_order(known);
-        note_members(snapshot, now);
         choose(known, snapshot.device, now);
         if (const auto rest = gap_left(now)) wanted.ask_again(*rest);
         // A kernel runs alone only until the models of all pairs are computed.
@@ -83,11 +91,19 @@ public:
     void learn(std::unique_ptr<Study> study) override { pairs_.learn(std::move(study)); }
 
 private:
+    // While some combinations of a pair are missing the others say little of what the best one is.
+    bool knows(const Kernel& kernel, const Device& device) const {
+        if (!Pairs::knows(kernel, device)) return false;
+        const Profile& profile = *kernel.profile;
+        return profile.mix || exploration_.explored(profile) ||
+               std::ranges::any_of(profile.beside, [](const Beside& each) { return !each.learnt; });
+    }
+
     // The kernels that can be paired and have blocks left to take.
     const Kernels& known_of(const Snapshot& snapshot) {
         known_.clear();
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device))
+            if (kernel.managed && !kernel.last_taken && knows(kernel, snapshot.device))
                 known_.push_back(&kernel);
         }
         return known_;
@@ -150,12 +166,21 @@ private:
             chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}},
                        best->together.blocks,
                        best->together.profit,
-                       best->measured};
+                       best->measured,
+                       best->measured && learnt_of(*best)};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
         } else {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
         chosen_.for_turn = impatient != nullptr;
+    }
+
+    static bool learnt_of(const Pairs::Found& pair) {
+        const models::Blocks& blocks = pair.together.blocks;
+        return std::ranges::any_of(pair.first->profile->beside, [&](const Beside& each) {
+            return each.learnt && each.other == pair.second->profile->identity &&
+                   each.ctas_per_sm == blocks[0] && each.other_ctas_per_sm == blocks[1];
+        });
     }
 
     // The rounds of the balanced blocks that are large enough for both kernels: slices end together (equation
@@ -190,7 +215,10 @@ private:
                 static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
             wanted.run(kernel, even_quota(blocks), slice, [&] {
                 return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
-                                   chosen_.measured ? "measured " : "", chosen_.profit * 100);
+                                   chosen_.learnt     ? "learnt "
+                                   : chosen_.measured ? "measured "
+                                                      : "",
+                                   chosen_.profit * 100);
             });
         } else if (!chosen_.pair() && is(kernel, 0)) {
             wanted.run(kernel, "alone: no pair is better");
@@ -239,6 +267,7 @@ private:
         models::Blocks blocks{};      // of each, on an SM
         double profit = 0;
         bool measured = false;  // the profit was measured; else it is the model's
+        bool learnt = false;    // it was measured while programs ran
         int rounds = 0;         // of these blocks in a slice of each; 0: no slices
         bool for_turn = false;  // of a kernel that had waited too long
     };
@@ -247,6 +276,7 @@ private:
     Kernels known_;                   // of the snapshot; kept for its memory
     IdleGrace<uint64_t> idle_grace_;  // by stream
     Pairs pairs_;
+    Exploration exploration_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
     TimePoint back_until_{};   // both of a pair ended at once: until then arrivals change the choice

@@ -11,10 +11,12 @@
 #include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_entry.h"
+#include "runtime/server/handlers/code/launch_key.h"
 #include "runtime/server/handlers/code/launch_parameters.h"
 #include "runtime/server/handlers/code/measured_launch.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -158,6 +160,10 @@ bool stops_at_door(Call& call, const Request& request) {
     return !cooperative(request) && proper(request.launch);
 }
 
+bool is_pointer(Call& call, uint64_t word) {
+    return call.session.memory().in_device_range(word, 1) || call.session.arena().contains(word, 1);
+}
+
 CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFunction& form,
                      const Request& request, Stream& stream, std::vector<CUlaunchAttribute> attributes) {
     const protocol::Launch& launch = request.launch;
@@ -172,6 +178,9 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFu
     std::copy_n(launch.block, 3, work.block);
     work.shared_bytes = launch.shared_bytes;
     work.total = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+    if (call.session.dispatched().preemptible.load(std::memory_order_relaxed))  // else nothing is predicted
+        work.key = launch_key(launch, kernel.parameters, request.parameters, kernel.parameter_bytes,
+                              [&](uint64_t word) { return is_pointer(call, word); });
     work.parameters.reserve(form.launch_offset + std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
