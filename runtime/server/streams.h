@@ -22,12 +22,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/in_flight.h"
 #include "runtime/server/memory/arena.h"
 
@@ -90,6 +92,15 @@ struct Stream : std::enable_shared_from_this<Stream> {
 };
 using StreamPointer = std::shared_ptr<Stream>;
 
+// In the state of a takeover.
+struct SavedStream {
+    uint32_t reference;
+    uint32_t blocking;
+    int32_t priority;
+    uint32_t reserved;
+    Arena::Word callback;
+};
+
 class Streams {
 public:
     Streams(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
@@ -143,6 +154,15 @@ public:
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
+
+    // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
+    // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's
+    // state.
+    std::string why_not_carried() const;
+    static SavedStream saved(const Stream& stream);
+    void save(protocol::StateWriter& out) const;
+    CUresult restore(protocol::Reader& in);
+    CUresult restore_own(const SavedStream& saved, StreamPointer* stream);
 
     // Counts the session's active captures. If there are none, capturing() makes no driver call.
     void capture_begun() { captures_.fetch_add(1); }

@@ -48,6 +48,7 @@ public:
     // Outside captures, in the stream's order. Null stream: the tenant's work is complete.
     CUresult free(CUdeviceptr address, CUstream stream);
 
+    bool any() const;  // graphs hold memory, or a capture is under way
     void collect();  // returns the memory of graphs that are gone
     void clear();    // before the tenant's memory is freed, after its graphs are destroyed
 
