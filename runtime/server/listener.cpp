@@ -188,6 +188,7 @@ void Listener::hand_over() {
     const HandedOver result = standby_->hand_over(server, listen_, lock_);
     handed_over_ = result.server;
     if (handed_over_) {
+        epoll_ctl(poll_, EPOLL_CTL_DEL, listen_, nullptr);  // closing does not: another process has it open
         close(listen_);
         listen_ = -1;
     }

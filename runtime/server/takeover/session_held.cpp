@@ -48,7 +48,7 @@ void Session::nudge() {
     streams_.abandon();
     std::lock_guard lock(mutex_);
     for (const std::shared_ptr<Lane>& lane : lanes_)
-        if (lane) lane->wake();
+        if (lane) lane->halt();  // one may have been opened since
 }
 
 void Session::give_up(CUresult fatal, const std::string& reason) {
