@@ -48,6 +48,8 @@ public:
         kernels_[number % kNamed].store(0, std::memory_order_relaxed);
         withdrawn_.fetch_add(1);
     }
+    // The same for the last one that was begun: a launch that no driver has.
+    void withdraw_last() { withdrawn_.fetch_add(1); }
     // When the completion word has reached `value`, the first `complete` records are over.
     void ends_at(const std::atomic<uint64_t>& word, uint64_t value, uint64_t complete) {
         uint32_t change = changes_.load();

@@ -107,7 +107,8 @@ void Lane::execute_again(const RecordHeader& record, CUresult* status, uint32_t*
     *reply_bytes = 0;
     *status = execute(record, reply_bytes);
     if (*status != CUDA_SUCCESS && session_.server().fatal() != CUDA_SUCCESS)
-        *status = session_.server().fatal();  // not that a launch was held back, which has no meaning any more
+        *status =
+            session_.server().fatal();  // not that a launch was held back, which has no meaning any more
     final_ = left_open_ = unrepeatable_ = false;
 }
 

@@ -173,8 +173,8 @@ std::vector<Suspect> Server::suspects() const {
     std::vector<Suspect> all;
     for (const Session* session : sessions_) {
         const UnderWay under_way = session->under_way();
-        Suspect suspect{session->called(), under_way.operations, under_way.launches, {}, under_way.more,
-                        session->tenant()};
+        Suspect suspect{session->called(), under_way.operations, under_way.launches, {},
+                        under_way.more,    session->tenant()};
         for (uint32_t kernel : under_way.kernels) suspect.kernels.push_back(names.name(kernel));
         all.push_back(std::move(suspect));
     }
@@ -215,8 +215,11 @@ void Server::tick() {
         if (is_fatal(status)) poison(status);
     }
     std::lock_guard lock(mutex_);
-    for (Session* session : sessions_)
-        if (!session->left()) session->tick();
+    for (Session* session : sessions_) {
+        if (session->left()) continue;
+        session->tick();
+        if (expects_takeover() && fatal() == CUDA_SUCCESS) session->streams().note_what_is_over();
+    }
 }
 
 uint32_t Server::stuck() const {

@@ -65,11 +65,11 @@ public:
     // likewise, until give_up() or leave(). `why`: what its program is told if it ends.
     void hold(const std::string& why);
     bool held() const { return fate_.load() == Fate::kHeld; }
-    void await_fate();                      // for its threads: returns if the session stays here
-    bool stands_still();                    // all of them are in await_fate()
-    void nudge();                           // wakes those that wait for something that will not come
-    std::string why_not_carried() const;    // reasons, for people; empty: save() is complete
-    std::string save();                     // of a session that stands still
+    void await_fate();                    // for its threads: returns if the session stays here
+    bool stands_still();                  // all of them are in await_fate()
+    void nudge();                         // wakes those that wait for something that will not come
+    std::string why_not_carried() const;  // reasons, for people; empty: save() is complete
+    std::string save();                   // of a session that stands still
     void give_up(CUresult fatal, const std::string& reason);  // it stays here, and its program gets the error
     void leave() { fate_.store(Fate::kLeft); }  // another process has it: its threads stand still for good
     bool left() const { return fate_.load() == Fate::kLeft; }
@@ -156,6 +156,17 @@ private:
     CUresult restore_place(protocol::Reader& in, int arena_file);
     CUresult restore_code(protocol::Reader& in);
     CUresult restore_lanes(protocol::Reader& in);
+    // Launches that the dispatcher kept back at the fault: they are kept back anew.
+    struct KeptLaunch {
+        uint32_t stream, lane, kernel, form;  // by their numbers
+        uint32_t grid[3], block[3];
+        uint32_t shared_bytes, unit;
+        uint64_t number, total, done;
+    };
+    std::string why_kept_launches_stay() const;
+    void save_kept_launches(protocol::StateWriter& out) const;
+    CUresult restore_kept_launches(protocol::Reader& in);
+    CUresult launch_kept();
     std::string start_lanes();
     bool next_message(ControlMessage& message);
     void journal_unsupported(const std::string& function, uint64_t count);
@@ -196,11 +207,18 @@ private:
 
     enum class Fate { kHere, kHeld, kLeft };
     std::atomic<Fate> fate_{Fate::kHere};
-    int held_event_ = -1;  // eventfd: wakes the session's own thread; -1: no takeover is expected
+    int held_event_ = -1;    // eventfd: wakes the session's own thread; -1: no takeover is expected
     std::mutex fate_mutex_;  // guards what follows; a leaf lock
     std::condition_variable fate_decided_;
     uint32_t standing_ = 0;  // threads in await_fate()
     std::string told_if_ended_;
+
+    struct TakenLaunch {
+        KeptLaunch launch;
+        std::vector<char> parameters;
+        std::vector<CUlaunchAttribute> attributes;
+    };
+    std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};

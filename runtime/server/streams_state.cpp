@@ -1,4 +1,6 @@
 // What another process needs of a session's streams to take it over.
+#include <set>
+
 #include "runtime/protocol/try.h"
 #include "runtime/server/streams.h"
 
@@ -9,6 +11,33 @@ namespace {
 constexpr uint32_t kStreamsPart = 0x53545245;
 
 }  // namespace
+
+void Streams::stand_still() {
+    for (const StreamPointer& stream : all()) {
+        dispatch::ManagedStream* const managed = stream->managed.load();
+        if (!managed) continue;
+        dispatch::LaunchQueue::Works kept;
+        managed->abandon(&kept);
+        std::set<uint64_t> launches;  // one that was stopped may be in several pieces
+        for (const dispatch::Work& work : kept) launches.insert(work.number);
+        for (size_t i = 0; i < launches.size(); ++i) stream->in_flight.withdraw_last();
+        if (!kept.empty()) stream->kept = std::move(kept);
+    }
+}
+
+// The lock keeps the stream from beginning to capture: a query would break that.
+void Streams::note_what_is_over() {
+    for (const StreamPointer& stream : all()) {
+        if (!stream->busy()) continue;
+        const std::unique_lock lock(stream->host_function_mutex, std::try_to_lock);
+        if (!lock || capturing(stream->handle)) continue;
+        const uint64_t uses = stream->uses.load();
+        if (query(*stream) != CUDA_SUCCESS) continue;
+        uint64_t known = stream->synchronized.load();
+        while (known < uses && !stream->synchronized.compare_exchange_weak(known, uses)) {
+        }
+    }
+}
 
 std::string Streams::why_not_carried() const {
     if (captures()) return "it captures";

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from place import PATIENCE, Place, finish, runs
+from place import MANAGED, PATIENCE, Place, finish, runs
 
 READY = r"a standby, process (\d+), is ready to take over"
 
@@ -114,6 +114,23 @@ def held_back_goes_on(smt, programs):
         assert line == "held\n", line + survivor.stdout.read()
         # Its launch had come, and was not under way, or it would not be here.
         assert "Under way was work of tenant survivor (sim_survivor" in place.log(), place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
+def stopped_goes_on(smt, programs):
+    """A launch that was stopped half way goes on at the block where it was: each block runs once. And one
+    that is kept back behind a more urgent program."""
+    with Over(smt, programs, step_limit=15_000_000) as place:
+        place.environment.update(SMT_POLICY="priority", SMT_COMPILE=MANAGED)
+        survivor = place.survivor("survivor", "long", options=("--priority", "low"))
+        place.await_standby()
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        say(survivor, "on")
+        found = re.search(r"(\d+) launches are kept back anew, (\d+) of them half done", place.log())
+        assert found and int(found[2]) == 1, place.log()
         culprit.kill()
         finish(culprit, -9)
         finish_survivor(survivor)

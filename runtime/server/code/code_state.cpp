@@ -23,7 +23,8 @@ std::string CodeTable::why_not_carried() const {
     for (const auto& [id, image] : images_) {
         if (!image->origin) return "an image of it is not kept";
         if (image->managed.memory()) return "it has __managed__ variables";
-        if (image->uses_variables) return "its kernels use variables (__device__, __constant__, printf's texts)";
+        if (image->uses_variables)
+            return "its kernels use variables (__device__, __constant__, printf's texts)";
     }
     if (memory_.own().any_elsewhere()) return "it has the address of a variable";
     return {};
@@ -54,6 +55,14 @@ void CodeTable::save(protocol::StateWriter& out) {
     out.list(free_kernels_);
     out.scalar(preferences_.cache.load());
     out.scalar(preferences_.banks.load());
+}
+
+const LoadedKernel* CodeTable::find(const dispatch::ManagedFunction& form) const {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, image] : images_)
+        for (const auto& [name, kernel] : image->kernels)
+            if (&kernel->form == &form || &kernel->at_door == &form) return kernel;
+    return nullptr;
 }
 
 CUresult CodeTable::restore(protocol::Reader& in, const Loading& loading) {

@@ -90,7 +90,7 @@ struct Image {
     protocol::ImageOwner owner;
     std::unique_ptr<ImageOrigin> origin;  // null: not kept. Set by its load, before other threads know it
     bool uses_variables = false;          // jit::Opened's
-    CUmodule module = nullptr;  // of a library: set on first use
+    CUmodule module = nullptr;            // of a library: set on first use
     CUlibrary library = nullptr;
     CUmodule holder = nullptr;  // the driver's module of its kernels; set by the first fetch
     image::Printing printing;
@@ -155,6 +155,8 @@ public:
     static uint32_t required_cluster(const DriverApi& driver, CUfunction function);
     // The kernel of a driver's handle, as a graph node returns it; null: not of this session.
     LoadedKernel* find(CUfunction function, CUkernel kernel) const;
+    // The kernel whose form that is; null: none of this session.
+    const LoadedKernel* find(const dispatch::ManagedFunction& form) const;
 
     // The program's name of a kernel, by the symbol of that kernel or of its managed form. Empty: `module` is
     // none of the session's images.

@@ -16,8 +16,7 @@ constexpr uint32_t kMemoryPart = 0x4d454d4f;
 std::string TenantMemory::why_not_carried() const {
     if (graphs_.any()) return "it has memory of graphs";
     Lock lock(mutex_);
-    if (!reservations_.empty() || !mappings_.empty() || !physical_.empty())
-        return "it maps memory by itself";
+    if (!reservations_.empty() || !mappings_.empty() || !physical_.empty()) return "it maps memory by itself";
     if (!further_ranges_.empty()) return "it has more than one range of addresses";
     if (!held_.empty()) return "it has arrays";
     const auto kept = [&](uint64_t base) { return kept_chunks_.contains(base); };
@@ -40,8 +39,7 @@ void TenantMemory::save(protocol::StateWriter& out) {
             chunks.push_back({Kind::kSlab, base, bytes, 0, id(base)});
         for (const auto& [base, chunk] : large_)
             chunks.push_back({Kind::kLarge, base, chunk.bytes, chunk.requested, id(base)});
-        for (const auto& [bytes, base] : cached_)
-            chunks.push_back({Kind::kCached, base, bytes, 0, id(base)});
+        for (const auto& [bytes, base] : cached_) chunks.push_back({Kind::kCached, base, bytes, 0, id(base)});
         for (const BlockAllocator::Block& block : slabs_.used())
             blocks.push_back(block.base), blocks.push_back(block.requested);
     }

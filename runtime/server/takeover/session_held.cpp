@@ -45,7 +45,7 @@ bool Session::stands_still() {
 }
 
 void Session::nudge() {
-    streams_.abandon();
+    streams_.stand_still();
     std::lock_guard lock(mutex_);
     for (const std::shared_ptr<Lane>& lane : lanes_)
         if (lane) lane->halt();  // one may have been opened since
@@ -81,6 +81,7 @@ std::string Session::why_not_carried() const {
     add(handles_.why_not_carried());
     add(memory_->why_not_carried());
     add(code_->why_not_carried());
+    add(why_kept_launches_stay());
     if (arena_.shows_other_pages()) add("host memory of it shows other pages");
     if (graph_waits_.words() != 0) add("graphs of it wait for values");
     if (callbacks_.waits()) add("host functions of it are to be called");
@@ -96,8 +97,10 @@ bool Session::next_message(ControlMessage& message) {
         pollfd watched[2] = {{socket_, POLLIN, 0}, {held_event_, POLLIN, 0}};
         if (poll(watched, 2, -1) < 0) continue;  // a signal
         uint64_t count = 0;
-        if (watched[1].revents != 0 && read(held_event_, &count, sizeof count) > 0) await_fate();
-        else if (watched[0].revents != 0) break;
+        if (watched[1].revents != 0 && read(held_event_, &count, sizeof count) > 0)
+            await_fate();
+        else if (watched[0].revents != 0)
+            break;
     }
     return message.receive(socket_);
 }

@@ -1,7 +1,8 @@
 // What another process needs of a session to take it over, and how it does.
 //
-//   state := version, table hash, Hello, place, arena, streams, events, callbacks, handles, memory, code, limits,
-//            lanes, what its program has not fetched yet
+//   state := version, table hash, Hello, place, arena, streams, events, callbacks, handles, memory, code,
+//   limits,
+//            launches that were kept back, lanes, what its program has not fetched yet
 //
 // The order is the one in which they are made again: addresses before what lies there, streams before lanes.
 #include <fmt/format.h>
@@ -79,6 +80,7 @@ std::string Session::save() {
     std::vector<SavedLimit> limits;
     for (const auto& [limit, value] : code_->limits().wanted()) limits.push_back({limit, value});
     out.list(limits);
+    save_kept_launches(out);
     std::lock_guard lock(mutex_);
     std::vector<Lane::Saved> lanes;
     std::vector<uint64_t> ends = lane_ends_;
@@ -118,13 +120,16 @@ bool Session::live_again(Taken& taken) {
     if (problem.empty()) {
         const CUresult status = restore(in, taken);
         if (status != CUDA_SUCCESS)
-            problem = fmt::format("the other process could not make it again: error {}", static_cast<int>(status));
+            problem =
+                fmt::format("the other process could not make it again: error {}", static_cast<int>(status));
     }
     server_.dispatcher().enter(dispatched_);
     taken.state = {};
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
         note("it goes on here");
+        if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
+            end_because(fmt::format("a launch that was kept back fails: error {}", static_cast<int>(status)));
         problem = start_lanes();
         if (problem.empty()) return live_on();
         end_because(problem);
@@ -148,6 +153,7 @@ CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
     open_memory();
     SMT_TRY(memory_->restore(in, taken.claim));
     SMT_TRY(restore_code(in));
+    SMT_TRY(restore_kept_launches(in));
     SMT_TRY(restore_lanes(in));
     captures_ = in.scalar<uint32_t>();
     launches_.store(in.scalar<uint64_t>());

@@ -29,9 +29,9 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr int kStandbyDescriptor = 3;
-constexpr int kMostStarts = 4;        // of standbys that end by themselves: then the server goes on without
-constexpr auto kStandStill = 2s;      // for threads that are in a call of the lost driver
-constexpr auto kPatience = 60s;       // for sessions to be made again: images are loaded
+constexpr int kMostStarts = 4;    // of standbys that end by themselves: then the server goes on without
+constexpr auto kStandStill = 2s;  // for threads that are in a call of the lost driver
+constexpr auto kPatience = 60s;   // for sessions to be made again: images are loaded
 constexpr useconds_t kNudge = 200;
 
 int milliseconds_until(Clock::time_point end) {
@@ -103,7 +103,8 @@ void Standby::tick() {
     std::vector<int> files;
     if (receive(socket_, PacketKind::kReady, 0, &said, &files)) {
         ready_.store(true);
-        return note_(fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
+        return note_(
+            fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
     }
     drop();
     const std::string how = keeper::how_it_ended(pid_);
@@ -188,6 +189,8 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     const auto begun = Clock::now();
     result.server = begin(server, listening, lock);
     const std::vector<Session*> sessions = server.held_sessions();
+    // Before any program ends: the dispatcher would then make launches that it has kept back.
+    for (Session* session : sessions) session->nudge();
     for (Session* session : sessions) {
         Line line{session, -1};
         const std::string why =
@@ -202,8 +205,9 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     server.decided();
     drop();
     if (result.server)
-        note_(fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {} ms",
-                          pid_, result.sockets.size(), sessions.size(), (Clock::now() - begun) / 1ms));
+        note_(
+            fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {} ms",
+                        pid_, result.sockets.size(), sessions.size(), (Clock::now() - begun) / 1ms));
     return result;
 }
 

@@ -84,10 +84,12 @@ void Successor::take_sessions(Server& server, Listener& listener) {
     const auto chunks = std::make_shared<Chunks>(server.device());
     const CUresult found = chunks->find();
     if (found != CUDA_SUCCESS)
-        server.note(fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));
+        server.note(
+            fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));
     Packet said;
     std::vector<int> files;
-    while (receive_any(socket_, &said, &files, -1) && said.kind == PacketKind::kSession && files.size() == 4) {
+    while (receive_any(socket_, &said, &files, -1) && said.kind == PacketKind::kSession &&
+           files.size() == 4) {
         const int control = files[0], arena = files[1], line = files[3];
         Session::Taken taken{read_file(files[2], said.value), arena, {}, {}};
         protocol::Reader in(taken.state.data(), taken.state.size());

@@ -1,11 +1,11 @@
-// survivor [ROUNDS]: a program that a takeover has to carry: its sums are in device memory, in managed
-// memory and in pinned memory. It adds, says "ready", reads a line, goes on, and says the line again, until
-// there is none. Its kernels use no variable.
+// survivor [HOW]: a program that a takeover has to carry: its sums are in device memory and in pinned memory.
+// It adds, says "ready", reads a line, goes on, and says the line again, until there is none. Its kernels use
+// no variable.
 //
 //   survivor        as above
 //   survivor busy   leaves a kernel under way that does not end, before it says "ready"
 //   survivor array  has an array
-//   survivor launches   launches all the time; says how many
+//   survivor long   leaves a kernel of a second under way, and waits for it after the first line
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -45,6 +45,30 @@ done:
     ret;
 }
 
+// The same to each thread's number, `rounds` times.
+.visible .entry slowly(.param .u64 to, .param .u32 rounds)
+{
+    .reg .pred %p;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %ntid.x;
+    mov.u32 %r2, %tid.x;
+    mad.lo.s32 %r3, %r0, %r1, %r2;
+    ld.param.u32 %r4, [rounds];
+    ld.param.u64 %rd0, [to];
+    mul.wide.u32 %rd1, %r3, 4;
+    add.s64 %rd0, %rd0, %rd1;
+    ld.global.u32 %r6, [%rd0];
+again:
+    add.u32 %r6, %r6, %r3;
+    sub.u32 %r4, %r4, 1;
+    setp.ne.u32 %p, %r4, 0;
+    @%p bra again;
+    st.global.u32 [%rd0], %r6;
+    ret;
+}
+
 .visible .entry endless()
 {
 again:
@@ -53,6 +77,7 @@ again:
 )";
 
 constexpr unsigned kNumbers = 3000;
+constexpr unsigned kBlocks = 4096, kThreads = 64, kRounds = 400;  // of the long kernel
 
 const char* name_of(CUresult status) {
     const char* name = nullptr;
@@ -139,10 +164,28 @@ int main(int count, char** arguments) {
         CHECK(cuLaunchKernel(endless, 1, 1, 1, 1, 1, 1, 0, program.streams[0], nullptr, nullptr));
         REQUIRE(cuStreamQuery(program.streams[0]) == CUDA_ERROR_NOT_READY);
     }
+    CUdeviceptr numbers = 0;
+    if (how == "long") {
+        CUfunction slowly = nullptr;
+        unsigned rounds = kRounds;
+        void* parameters[] = {&numbers, &rounds};
+        CHECK(cuModuleGetFunction(&slowly, module, "slowly"));
+        CHECK(cuMemAlloc(&numbers, kBlocks * kThreads * 4));
+        CHECK(cuMemsetD32(numbers, 0, kBlocks * kThreads));
+        CHECK(cuCtxSynchronize());
+        CHECK(cuLaunchKernel(slowly, kBlocks, 1, 1, kThreads, 1, 1, 0, program.streams[0], parameters,
+                             nullptr));
+    }
     std::puts("ready");
     std::fflush(stdout);
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
+        if (numbers) {
+            std::vector<unsigned> found(kBlocks * kThreads);
+            GO(cuStreamSynchronize(program.streams[0]));
+            GO(cuMemcpyDtoH(found.data(), numbers, kBlocks * kThreads * 4));
+            for (unsigned i = 0; i < kBlocks * kThreads; ++i) REQUIRE(found[i] == kRounds * i);  // once each
+        }
         program.work();
         program.look();
         // what it makes from now on lies beside what it had
