@@ -18,9 +18,9 @@ class Faults(unittest.TestCase):
         self.out = pathlib.Path(folder.name)
 
     def run_all(self, *arguments):
-        done = subprocess.run([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out, "--device", "sim",
-                               "--mib", "1", "--repeats", "1", *arguments], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=300)
+        done = subprocess.run([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out,
+                               "--device", "sim", "--mib", "1", "--repeats", "1", *arguments],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         return done.stdout, done.returncode
 
     def results(self):
@@ -40,7 +40,8 @@ class Faults(unittest.TestCase):
     def test_each_kind(self):
         out, code = self.run_all("--states", "idle")
         self.assertEqual(code, 0, out)
-        self.assertEqual([case["kind"] for case in self.results()["cases"]], ["load", "store", "misaligned", "trap"])
+        self.assertEqual([case["kind"] for case in self.results()["cases"]],
+                         ["load", "store", "misaligned", "trap"])
 
     def test_without_a_takeover_all_end(self):
         out, code = self.run_all("--kinds", "load", "--states", "idle", "--keeper", "0")

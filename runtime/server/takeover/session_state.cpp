@@ -117,13 +117,13 @@ bool Session::live_again(Taken& taken) {
     protocol::Reader in(taken.state.data(), taken.state.size());
     std::string problem;
     if (!take_hello(in)) problem = "its state is of another build";
+    server_.dispatcher().enter(dispatched_);
     if (problem.empty()) {
         const CUresult status = restore(in, taken);
         if (status != CUDA_SUCCESS)
             problem =
                 fmt::format("the other process could not make it again: error {}", static_cast<int>(status));
     }
-    server_.dispatcher().enter(dispatched_);
     taken.state = {};
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
@@ -135,7 +135,10 @@ bool Session::live_again(Taken& taken) {
         end_because(problem);
         return live_on();
     }
-    if (arena_.base() != 0) teardown();
+    if (arena_.base() != 0)
+        teardown();
+    else
+        server_.dispatcher().exit(dispatched_);
     if (server_.fatal() != CUDA_SUCCESS) return false;
     leave_place();
     return true;

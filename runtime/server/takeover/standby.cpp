@@ -125,15 +125,8 @@ bool Standby::begin(Server& server, int listening, int lock) {
     return sent;
 }
 
-// Empty, or why the session stays.
+// Empty, or why the session stays. It stands still.
 std::string Standby::send_session(Session& session, int* line) {
-    const auto until = Clock::now() + kStandStill;
-    while (!session.stands_still()) {
-        if (session.closing()) return "its program ends";
-        if (Clock::now() > until) return "a call of it does not return";
-        session.nudge();
-        usleep(kNudge);
-    }
     if (std::string why = session.why_not_carried(); !why.empty()) return why;
     const std::string state = session.save();
     int ends[2];
@@ -183,6 +176,36 @@ void Standby::await_answers(Server& server, std::vector<Line> lines, HandedOver*
     }
 }
 
+// Each when its threads stand still: one whose call does not return holds no other up.
+void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool goes,
+                            std::vector<Line>* lines) {
+    const auto until = Clock::now() + kStandStill;
+    while (!waiting.empty()) {
+        const bool late = Clock::now() > until;
+        std::vector<Session*> left;
+        for (Session* session : waiting) {
+            Line line{session, -1};
+            std::string why = goes ? "" : "the standby does not answer";
+            if (why.empty() && session->closing()) why = "its program ends";
+            if (why.empty() && !session->stands_still()) {
+                if (!late) {
+                    session->nudge();
+                    left.push_back(session);
+                    continue;
+                }
+                why = "a call of it does not return";
+            }
+            if (why.empty()) why = send_session(*session, &line.socket);
+            if (why.empty())
+                lines->push_back(line);
+            else
+                session->give_up(server.fatal(), why);
+        }
+        waiting = std::move(left);
+        if (!waiting.empty()) usleep(kNudge);
+    }
+}
+
 HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     HandedOver result;
     std::vector<Line> lines;
@@ -191,15 +214,7 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     const std::vector<Session*> sessions = server.held_sessions();
     // Before any program ends: the dispatcher would then make launches that it has kept back.
     for (Session* session : sessions) session->nudge();
-    for (Session* session : sessions) {
-        Line line{session, -1};
-        const std::string why =
-            result.server ? send_session(*session, &line.socket) : "the standby does not answer";
-        if (why.empty())
-            lines.push_back(line);
-        else
-            session->give_up(server.fatal(), why);
-    }
+    send_sessions(server, sessions, result.server, &lines);
     if (result.server) send(socket_, packet(PacketKind::kDone));
     await_answers(server, std::move(lines), &result);
     server.decided();

@@ -46,6 +46,7 @@ private:
     };
     std::string start();
     bool begin(Server& server, int listening, int lock);
+    void send_sessions(Server& server, std::vector<Session*> waiting, bool goes, std::vector<Line>* lines);
     std::string send_session(Session& session, int* line);
     std::string take_answer(const Line& line);
     void await_answers(Server& server, std::vector<Line> lines, HandedOver* result);

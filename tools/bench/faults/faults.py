@@ -51,7 +51,8 @@ class Faults:
         self.lines = Lines(os.path.join(options.out, "faults.jsonl"))
         self.environment = base_environment()
         if options.device == "sim":
-            self.environment.update(SMT_DEVICE="sim", SMT_SIM="one_context=1,grace=20", SMT_REAL_DRIVER="none",
+            self.environment.update(SMT_DEVICE="sim", SMT_SIM="one_context=1,grace=20",
+                                    SMT_REAL_DRIVER="none",
                                     LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.number, self.over = 0, False
         self.until = time.monotonic() + options.budget
@@ -116,7 +117,8 @@ class Faults:
     def await_standby(self, runtime, pid):
         if self.options.keeper != "takeover":
             return True
-        return wait_for(lambda: re.search(rf"smtd\[{pid}\] a standby, process \d+, is ready", whole_log(runtime)))
+        said = re.compile(rf"smtd\[{pid}\] a standby, process \d+, is ready")
+        return wait_for(lambda: said.search(whole_log(runtime)))
 
     def await_successor(self, runtime, pid):
         if self.options.keeper == "takeover":
@@ -184,10 +186,12 @@ class Faults:
                      "cases": self.lines.all}
         with open(os.path.join(self.options.out, "faults.json"), "w") as file:
             json.dump(described, file, indent=1)
-        print(f"\n{'state':10} {'cases':>5} {'ok':>4}  {'outcomes':34} pause, first, takeover, new: median (most) ms")
+        print(f"\n{'state':10} {'cases':>5} {'ok':>4}  {'outcomes':34} pause, first, takeover, new: "
+              "median (most) ms")
         for state, found in figures.items():
             outcomes = ", ".join(f"{count} {name}" for name, count in found["outcomes"].items())
-            times = "  ".join(f"{found[name]['median']:.1f} ({found[name]['most']:.1f})" if name in found else "-"
+            times = "  ".join(f"{found[name]['median']:.1f} ({found[name]['most']:.1f})"
+                              if name in found else "-"
                               for name in ("longest_ms", "first_ms", "takeover_ms", "new_ms"))
             print(f"{state:10} {found['cases']:5} {found['ok']:4}  {outcomes:34} {times}")
         if left:
@@ -224,7 +228,8 @@ def whole_log(runtime):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(harness.ROOT, "build"))
     parser.add_argument("--preload")
     parser.add_argument("--program", help="in place of BUILD/bin/bench_faults")
