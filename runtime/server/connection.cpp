@@ -61,7 +61,8 @@ std::string Connection::start_taken(const Hello& hello, Session::Taken taken) {
 }
 
 void Connection::finish() {
-    if (!gone_) shutdown(socket_, SHUT_RDWR);  // the peer sees the end now; the destructor closes the descriptor
+    if (!gone_)
+        shutdown(socket_, SHUT_RDWR);  // the peer sees the end now; the destructor closes the descriptor
     ended_.store(true);
     owner_.ended();
 }

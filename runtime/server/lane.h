@@ -140,8 +140,8 @@ private:
     Arena::Staging staging_;
     std::vector<char> upload_;
     Charge upload_charge_;
-    bool left_open_ = false;  // leaves_open() was true for the current record
-    bool final_ = false;      // the current record is not executed again
+    bool left_open_ = false;     // leaves_open() was true for the current record
+    bool final_ = false;         // the current record is not executed again
     bool unrepeatable_ = false;  // the lane stands at a record that cannot be executed again
     std::vector<char> download_;
 };

@@ -59,7 +59,8 @@ private:
     Standby* standby_ = nullptr;
     int lock_ = -1;
     bool handed_over_ = false;  // the socket is another process's
-    std::vector<std::unique_ptr<Connection>> left_;  // with their sessions; their threads stand still for good
+    std::vector<std::unique_ptr<Connection>>
+        left_;  // with their sessions; their threads stand still for good
     std::atomic<bool> stop_{false};
     std::atomic<bool> stop_if_idle_{false};
     uint64_t idle_since_ns_ = 0;

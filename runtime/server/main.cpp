@@ -148,7 +148,8 @@ std::unique_ptr<Standby> expect_takeover(const Options& options, Server& server,
         return server.note("no standby: " + why), nullptr;
     auto standby = std::make_unique<Standby>(server.device(), options.key,
                                              [&server](const std::string& line) { server.note(line); });
-    server.expect_takeover([each = standby.get()] { return each->ready(); }, [&listener] { listener.wake(); });
+    server.expect_takeover([each = standby.get()] { return each->ready(); },
+                           [&listener] { listener.wake(); });
     listener.stand_in(standby.get(), lock);
     return standby;
 }

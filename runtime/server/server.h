@@ -82,7 +82,7 @@ public:
     // exist as long as the process, as the context is lost.
     std::vector<Session*> held_sessions();
     void decided() { holds_.store(false), decided_.store(true); }  // each of them has left or was given up
-    const std::string& fault_text() const { return fault_; }  // once fatal()
+    const std::string& fault_text() const { return fault_; }       // once fatal()
     Offences& offences() { return offences_; }
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }

@@ -27,7 +27,7 @@ public:
     CUresult set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t threads);
     CUresult get(CUlimit limit, size_t* value);
     std::vector<std::pair<CUlimit, size_t>> wanted() const;  // what the tenant set
-    void clear();  // back to the defaults
+    void clear();                                            // back to the defaults
 
 private:
     const DriverApi& driver_;

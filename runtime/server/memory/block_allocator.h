@@ -46,9 +46,9 @@ public:
     Block find(uint64_t address) const;
 
     uint64_t used_bytes() const { return used_bytes_; }
-    std::vector<Block> used() const;  // all blocks in use, by address
+    std::vector<Block> used() const;                             // all blocks in use, by address
     std::vector<std::pair<uint64_t, uint64_t>> regions() const;  // (base, bytes)
-    uint64_t idle_bytes() const { return idle_bytes_; }  // in regions without blocks in use
+    uint64_t idle_bytes() const { return idle_bytes_; }          // in regions without blocks in use
 
 private:
     struct Region {

@@ -49,8 +49,8 @@ public:
     CUresult free(CUdeviceptr address, CUstream stream);
 
     bool any() const;  // graphs hold memory, or a capture is under way
-    void collect();  // returns the memory of graphs that are gone
-    void clear();    // before the tenant's memory is freed, after its graphs are destroyed
+    void collect();    // returns the memory of graphs that are gone
+    void clear();      // before the tenant's memory is freed, after its graphs are destroyed
 
     // CUgraphMem_attribute. "Used" is the memory that graphs hold.
     CUresult get_attribute(CUgraphMem_attribute attribute, uint64_t* value) const;

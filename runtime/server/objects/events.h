@@ -38,7 +38,7 @@ private:
     const DriverApi& driver_;
     mutable std::mutex mutex_;
     std::vector<EventPointer> events_;
-    std::vector<uint32_t> flags_;  // by index, as events_
+    std::vector<uint32_t> flags_;                             // by index, as events_
     std::unordered_map<CUevent, dispatch::WaitWord> behind_;  // of those that were recorded behind a wait
     std::atomic<bool> any_behind_{false};                     // some event ever was
 };

@@ -151,10 +151,20 @@ uint64_t Handles::adopt(HandleKind kind, uint64_t value) {
 }
 
 std::string Handles::why_not_carried() const {
-    constexpr const char* kNames[kKinds] = {
-        "graphs",          "graph nodes", "executable graphs", "arrays",       "mipmapped arrays",
-        "texture objects", "surface objects", nullptr,         "memory of its own handles",
-        "linkers",         "user objects", "texture references", "surface references", "texture references"};
+    constexpr const char* kNames[kKinds] = {"graphs",
+                                            "graph nodes",
+                                            "executable graphs",
+                                            "arrays",
+                                            "mipmapped arrays",
+                                            "texture objects",
+                                            "surface objects",
+                                            nullptr,
+                                            "memory of its own handles",
+                                            "linkers",
+                                            "user objects",
+                                            "texture references",
+                                            "surface references",
+                                            "texture references"};
     std::lock_guard lock(mutex_);
     std::string all;
     for (size_t kind = 0; kind < kKinds; ++kind)
@@ -175,7 +185,8 @@ void Handles::restore(protocol::Reader& in) {
     const auto next = in.scalar<uint64_t>();
     const std::vector<uint64_t> pools = protocol::take_list<uint64_t>(in);
     for (size_t i = 0; i + 1 < pools.size(); i += 2)
-        pools[i + 1] ? adopt(HandleKind::kPool, pools[i]) : lend(HandleKind::kPool, pools[i], HandleKind::kCount, 0);
+        pools[i + 1] ? adopt(HandleKind::kPool, pools[i])
+                     : lend(HandleKind::kPool, pools[i], HandleKind::kCount, 0);
     std::lock_guard lock(mutex_);
     next_ = next;
 }

@@ -12,7 +12,13 @@
 
 namespace smt::runtime::server {
 
-Packet packet(PacketKind kind, uint64_t value, const std::string& text) {
+namespace {
+
+constexpr int kPatienceMs = 2000;  // with an end that does not read
+
+}  // namespace
+
+Packet make_packet(PacketKind kind, uint64_t value, const std::string& text) {
     Packet made;
     made.kind = kind;
     made.value = value;
@@ -20,11 +26,15 @@ Packet packet(PacketKind kind, uint64_t value, const std::string& text) {
     return made;
 }
 
-bool send(int socket, const Packet& packet, const std::vector<int>& files) {
-    return keeper::send_packet(socket, &packet, sizeof packet, files, false);
+bool put_packet(int socket, const Packet& packet, const std::vector<int>& files) {
+    while (!keeper::send_packet(socket, &packet, sizeof packet, files, false)) {
+        pollfd room{socket, POLLOUT, 0};
+        if ((errno != EAGAIN && errno != EWOULDBLOCK) || poll(&room, 1, kPatienceMs) <= 0) return false;
+    }
+    return true;
 }
 
-bool receive_any(int socket, Packet* packet, std::vector<int>* files, int milliseconds) {
+bool take_any_packet(int socket, Packet* packet, std::vector<int>* files, int milliseconds) {
     pollfd watched{socket, POLLIN, 0};
     int ready = 0;
     do ready = poll(&watched, 1, milliseconds);
@@ -40,9 +50,9 @@ bool receive_any(int socket, Packet* packet, std::vector<int>* files, int millis
     return false;
 }
 
-bool receive(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,
-             int milliseconds) {
-    if (!receive_any(socket, packet, files, milliseconds)) return false;
+bool take_packet(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,
+                 int milliseconds) {
+    if (!take_any_packet(socket, packet, files, milliseconds)) return false;
     if (packet->kind == kind && files->size() == count) return true;
     keeper::close_all(*files);
     files->clear();

@@ -32,16 +32,15 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 256);
 
-Packet packet(PacketKind kind, uint64_t value = 0, const std::string& text = {});
-// False: the other end is gone. The caller keeps its descriptors. Never blocks for longer than the packet
-// takes.
-bool send(int socket, const Packet& packet, const std::vector<int>& files = {});
+Packet make_packet(PacketKind kind, uint64_t value = 0, const std::string& text = {});
+// False: the other end is gone, or has not read for two seconds. The caller keeps its descriptors.
+bool put_packet(int socket, const Packet& packet, const std::vector<int>& files = {});
 // False: the other end is gone, or said something else than `kind` with `count` descriptors; nothing is kept
 // then. Waits for `milliseconds` at most; -1: as long as it takes.
-bool receive(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,
-             int milliseconds = -1);
+bool take_packet(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,
+                 int milliseconds = -1);
 // Any packet with its descriptors. False: as above.
-bool receive_any(int socket, Packet* packet, std::vector<int>* files, int milliseconds);
+bool take_any_packet(int socket, Packet* packet, std::vector<int>* files, int milliseconds);
 
 // A memfd with these bytes; -1: none could be made. read_file() closes it; empty: it cannot be read.
 int file_of(const std::string& bytes);

@@ -82,7 +82,7 @@ std::string Standby::start() {
     close(ends[1]);
     socket_ = ends[0];
     const auto of_keeper = static_cast<uint64_t>(device_.physical_memory().keeper_pid());
-    const bool told = !failed && send(socket_, packet(PacketKind::kBegin, of_keeper), {keeper});
+    const bool told = !failed && put_packet(socket_, make_packet(PacketKind::kBegin, of_keeper), {keeper});
     close(keeper);
     if (failed) return drop(), std::strerror(failed);
     pid_ = pid;
@@ -101,7 +101,7 @@ void Standby::tick() {
     if (poll(&watched, 1, 0) <= 0) return;
     Packet said;
     std::vector<int> files;
-    if (receive(socket_, PacketKind::kReady, 0, &said, &files)) {
+    if (take_packet(socket_, PacketKind::kReady, 0, &said, &files)) {
         ready_.store(true);
         return note_(
             fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
@@ -120,7 +120,7 @@ bool Standby::begin(Server& server, int listening, int lock) {
     const int file = file_of(state.all());
     if (file < 0) return false;
     const bool sent =
-        send(socket_, packet(PacketKind::kTakeOver, state.all().size()), {listening, lock, file});
+        put_packet(socket_, make_packet(PacketKind::kTakeOver, state.all().size()), {listening, lock, file});
     close(file);
     return sent;
 }
@@ -133,8 +133,8 @@ std::string Standby::send_session(Session& session, int* line) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return fmt::format("no socket: {}", std::strerror(errno));
     const int file = file_of(state);
-    const bool sent = file >= 0 && send(socket_, packet(PacketKind::kSession, state.size()),
-                                        {session.socket(), session.arena().file(), file, ends[1]});
+    const bool sent = file >= 0 && put_packet(socket_, make_packet(PacketKind::kSession, state.size()),
+                                              {session.socket(), session.arena().file(), file, ends[1]});
     close(ends[1]);
     if (file >= 0) close(file);
     if (!sent) return close(ends[0]), "the other process does not take it";
@@ -146,9 +146,10 @@ std::string Standby::send_session(Session& session, int* line) {
 std::string Standby::take_answer(const Line& line) {
     Packet said;
     std::vector<int> files;
-    if (!receive(line.socket, PacketKind::kMade, 0, &said, &files, 0)) return "the other process has ended";
+    if (!take_packet(line.socket, PacketKind::kMade, 0, &said, &files, 0))
+        return "the other process has ended";
     if (said.text[0] != 0) return said.text;
-    if (!send(line.socket, packet(PacketKind::kGo))) return "the other process has ended";
+    if (!put_packet(line.socket, make_packet(PacketKind::kGo))) return "the other process has ended";
     line.session->leave();
     return {};
 }
@@ -215,7 +216,7 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     // Before any program ends: the dispatcher would then make launches that it has kept back.
     for (Session* session : sessions) session->nudge();
     send_sessions(server, sessions, result.server, &lines);
-    if (result.server) send(socket_, packet(PacketKind::kDone));
+    if (result.server) put_packet(socket_, make_packet(PacketKind::kDone));
     await_answers(server, std::move(lines), &result);
     server.decided();
     drop();

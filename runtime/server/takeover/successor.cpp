@@ -57,17 +57,17 @@ Successor::~Successor() { close(socket_); }
 bool Successor::begin(device::Device& device) {
     Packet said;
     std::vector<int> files;
-    if (!receive(socket_, PacketKind::kBegin, 1, &said, &files)) return false;
+    if (!take_packet(socket_, PacketKind::kBegin, 1, &said, &files)) return false;
     device.physical_memory().keep_with(std::make_unique<keeper::Client>(files[0]),
                                        static_cast<int>(said.value));
     device.errands();  // what its first use loads is not to be loaded after the fault
-    return send(socket_, packet(PacketKind::kReady));
+    return put_packet(socket_, make_packet(PacketKind::kReady));
 }
 
 bool Successor::await() {
     Packet said;
     std::vector<int> files;
-    if (!receive(socket_, PacketKind::kTakeOver, 3, &said, &files)) return false;
+    if (!take_packet(socket_, PacketKind::kTakeOver, 3, &said, &files)) return false;
     listening_ = files[0];
     lock_ = files[1];
     state_ = read_file(files[2], said.value);
@@ -88,7 +88,7 @@ void Successor::take_sessions(Server& server, Listener& listener) {
             fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));
     Packet said;
     std::vector<int> files;
-    while (receive_any(socket_, &said, &files, -1) && said.kind == PacketKind::kSession &&
+    while (take_any_packet(socket_, &said, &files, -1) && said.kind == PacketKind::kSession &&
            files.size() == 4) {
         const int control = files[0], arena = files[1], line = files[3];
         Session::Taken taken{read_file(files[2], said.value), arena, {}, {}};
@@ -100,8 +100,8 @@ void Successor::take_sessions(Server& server, Listener& listener) {
         taken.commit = [line](const std::string& problem) {
             Packet answer;
             std::vector<int> none;
-            const bool go = send(line, packet(PacketKind::kMade, 0, problem)) &&
-                            receive(line, PacketKind::kGo, 0, &answer, &none);
+            const bool go = put_packet(line, make_packet(PacketKind::kMade, 0, problem)) &&
+                            take_packet(line, PacketKind::kGo, 0, &answer, &none);
             close(line);
             return go;
         };

@@ -104,9 +104,10 @@ public:
     void start_over() { longest_ = 0; }  // what came before READY counts for nothing
     double longest() const { return longest_; }
     void print(double longest_ms, double first_ms) const {
-        std::printf("{\"right\": %s, \"error\": \"%s\", \"steps\": %u, \"longest_ms\": %.3f, \"first_ms\": %.3f}\n",
-                    right_ ? "true" : "false", error_ == cudaSuccess ? "" : cudaGetErrorName(error_), step_,
-                    longest_ms, first_ms);
+        std::printf(
+            "{\"right\": %s, \"error\": \"%s\", \"steps\": %u, \"longest_ms\": %.3f, \"first_ms\": %.3f}\n",
+            right_ ? "true" : "false", error_ == cudaSuccess ? "" : cudaGetErrorName(error_), step_,
+            longest_ms, first_ms);
     }
 
 private:
@@ -137,10 +138,14 @@ int neighbour(const std::string& state, size_t mib, useconds_t rest) {
         self.compute();
     }
     while (!line_waits() && self.lives()) {
-        if (state == "asking") self.ask(rest);
-        else if (state == "computing") self.compute();
-        else if (state == "copying") self.copy();
-        else usleep(1000);
+        if (state == "asking")
+            self.ask(rest);
+        else if (state == "computing")
+            self.compute();
+        else if (state == "copying")
+            self.copy();
+        else
+            usleep(1000);
     }
     const double longest = self.longest();
     const auto start = Clock::now();
