@@ -1,4 +1,4 @@
-// smtd: owns one GPU for the programs of one user. Usage: smtd [--key KEY] [--daemonize | --foreground]
+// smtd: owns one GPU for the programs of one user. Usage: smtd --help
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -38,10 +38,11 @@ namespace {
 constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
-    "usage: smtd [--key KEY] [--daemonize | --foreground]\n"
+    "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD]\n"
     "  --key KEY      names the GPU's files in the runtime directory (default: device)\n"
     "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
-    "  --foreground   serve in this process (default)\n";
+    "  --foreground   serve in this process (default)\n"
+    "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n";
 
 struct Options {
     std::string key = "device";
@@ -58,7 +59,7 @@ bool parse(int count, char** arguments, Options& options) {
             options.daemonize = true;
         } else if (argument == "--foreground") {
             options.daemonize = false;
-        } else if (argument == "--standby" && i + 1 < count) {  // for servers only
+        } else if (argument == "--standby" && i + 1 < count) {
             options.standby = std::atoi(arguments[++i]);
         } else {
             return false;
