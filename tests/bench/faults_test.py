@@ -31,7 +31,8 @@ class Faults(unittest.TestCase):
         self.assertEqual(code, 0, out)
         states = self.results()["states"]
         self.assertEqual(list(states), ["idle", "asking", "held", "computing", "copying", "array"])
-        for state in ("idle", "asking", "held"):
+        self.assertIn(states["held"]["outcomes"], ({"goes on": 1}, {"not held": 1}), out)
+        for state in ("idle", "asking"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
             self.assertEqual(states[state]["takeover_ms"]["n"], 1)
         self.assertEqual(states["array"]["outcomes"], {"ends": 1}, out)

@@ -6,7 +6,8 @@
 
 Each case is a neighbour in a state (parties.cu), a program whose kernel faults, and what became of the
 neighbour: it goes on with the right bits, it ended with the error of the fault, its bits are wrong, or it
-hangs. Cases follow one another on one server, so each takeover but the first one is from a process that took
+hangs. In the state held its launch may have come before the urgent program's: then it was not held, and ends.
+Cases follow one another on one server, so each takeover but the first one is from a process that took
 over itself. Recorded are the neighbour's longest call while the fault was dealt with (asking), its first
 computation after it, and what the log says of the takeover; `new` is how long a program takes to start right
 after the fault. Wrong, and the exit code 1: bits that are not right, a hang, an end of a neighbour that had
@@ -103,7 +104,7 @@ class Faults:
         new = self.start_new(runtime) if self.options.keeper == "takeover" else {}
         self.await_successor(runtime, before["pid"])
         tell(neighbour)
-        row = self.judge(kind, state, neighbour.finish(), ended)
+        row = self.judge(kind, state, neighbour.finish(), ended, self.reason(runtime))
         row.update(new, told_s=round(time.monotonic() - fault, 3), **self.takeover(runtime, before["pid"]))
         row["server_lives"] = self.options.keeper == "takeover" and runtime.status() is not None
         return row
@@ -131,8 +132,14 @@ class Faults:
             return {}
         return {"carried": int(found[1]), "sessions": int(found[2]), "takeover_ms": int(found[3])}
 
-    def judge(self, kind, state, end, culprit):
-        row = {"culprit_said": tail(culprit["out"].replace("READY\n", "").strip(), 200)}
+    def reason(self, runtime):
+        """Why the neighbour was not carried over, by the log; empty: it was."""
+        found = re.search(rf"\(neighbour{self.number}, pid \d+\): it ends, as it cannot go on in another "
+                          r"process: (.*)", whole_log(runtime))
+        return found[1] if found else ""
+
+    def judge(self, kind, state, end, culprit, reason):
+        row = {"culprit_said": tail(culprit["out"].replace("READY\n", "").strip(), 200), "reason": reason}
         problems = []
         if not any(error in culprit["out"] for error in ERRORS[kind]):
             problems.append("the culprit says " + tail(culprit["out"] + culprit["err"], 200))
@@ -150,6 +157,9 @@ class Faults:
             wanted = {"ends"}
         elif state in GOES_ON:
             wanted = {"goes on"}
+            under_way = row["outcome"] == "ends" and "kernels of it were under way" in reason
+            if state == "held" and under_way:   # its launch came first
+                row["outcome"], wanted = "not held", {"not held"}
         if row["outcome"] not in wanted:
             problems.append(f"the neighbour {row['outcome']}: " + tail(end["err"], 400))
         return {**row, "ok": not problems, "why": "; ".join(problems)}
