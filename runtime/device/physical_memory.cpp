@@ -1,5 +1,6 @@
 #include "runtime/device/physical_memory.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace smt::runtime::device {
@@ -14,6 +15,16 @@ using Import = CUresult (*)(CUmemGenericAllocationHandle*, void*, CUmemAllocatio
 void PhysicalMemory::keep_with(std::unique_ptr<keeper::Client> keeper, int pid) {
     keeper_ = std::move(keeper);
     pid_ = pid;
+}
+
+int PhysicalMemory::socket_for_another() const {
+    int ends[2];
+    if (!kept() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    const bool added = keeper_->add_client(ends[1]) == 0;
+    close(ends[1]);
+    if (added) return ends[0];
+    close(ends[0]);
+    return -1;
 }
 
 CUresult PhysicalMemory::make(uint64_t bytes, uint64_t address, Made* made) {

@@ -26,6 +26,9 @@ public:
 
     // Before the first session. `pid`: the keeper, a child of this process.
     void keep_with(std::unique_ptr<keeper::Client> keeper, int pid);
+    // A socket on which the keeper serves another process; -1: there is no keeper. The caller closes it.
+    int socket_for_another() const;
+    int keeper_pid() const { return pid_; }
     bool kept() const { return keeper_ && !lost_.load(); }
 
     struct Made {

@@ -101,8 +101,9 @@ public:
     CUresult enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes = {});
     WaitWord pending_wait();  // waits while the last of its waits is not over
     // The client is gone: running launches are stopped, waiting ones dropped. Called again until the stream
-    // is idle.
-    void abandon();
+    // is idle. `kept`: gets the launches that waited here, if the driver had none; without it they are
+    // dropped.
+    void abandon(LaunchQueue::Works* kept = nullptr);
 
     // For the dispatcher.
     uint64_t id() const { return id_; }

@@ -196,13 +196,17 @@ WaitWord ManagedStream::pending_wait() {
 
 // Launches that are followed by other operations are stopped, too: their results are of no use any more.
 // Unmanaged launches in flight run to their end.
-void ManagedStream::abandon() {
+void ManagedStream::abandon(LaunchQueue::Works* kept) {
     Lock lock(mutex_);
     detour_.go_home();  // its end is looked for there
     // The mappings of a program that ended before they were read.
     if (!gone_) learn_now();
-    gone_ = true;
     LaunchQueue::Works& waiting = queue_.waiting();
+    if (kept && !gone_) {
+        prune();
+        if (!under_way() && !preemptor_.in_quota_mode()) *kept = std::exchange(waiting, {});
+    }
+    gone_ = true;
     const size_t runs = preemptor_.in_quota_mode() ? 1 : 0;
     if (waiting.size() > runs) waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(runs), waiting.end());
     prune();

@@ -49,6 +49,13 @@ int AddressPlan::take(int region, int from) {
     return -1;
 }
 
+bool AddressPlan::take_exactly(int region, int slot) {
+    if (region < 0 || region >= kRegions || slot < 0) return false;
+    const int taken = take(region, slot);
+    if (taken >= 0 && taken != slot) give(region, taken);
+    return taken == slot;
+}
+
 void AddressPlan::give(int region, int slot) {
     std::lock_guard lock(mutex_);
     taken_[region].reset(slot);

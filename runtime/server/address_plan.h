@@ -25,6 +25,7 @@ public:
 
     // Takes the first free slot of a region at or after `from`; -1: none. Slots are numbered per region.
     int take(int region, int from);
+    bool take_exactly(int region, int slot);  // false: it is taken, or is none
     void give(int region, int slot);
     static uint64_t base(int region, int slot);
 

@@ -131,6 +131,21 @@ void Callbacks::push_locked(const protocol::CallbackSlot& slot) {
     drain_locked();
 }
 
+bool Callbacks::waits() const {
+    std::lock_guard lock(mutex_);
+    return !waiting_.empty();
+}
+
+uint32_t Callbacks::tail() const {
+    std::lock_guard lock(mutex_);
+    return tail_;
+}
+
+void Callbacks::go_on_at(uint32_t tail) {
+    std::lock_guard lock(mutex_);
+    tail_ = tail;
+}
+
 void Callbacks::drain() {
     std::lock_guard lock(mutex_);
     if (!waiting_.empty()) drain_locked();

@@ -48,6 +48,11 @@ public:
     // Waits while a graph waits for the application's function of such parameters. Null: as above.
     dispatch::WaitWord calls(const CUDA_HOST_NODE_PARAMS& node) const;
 
+    // Takeover: the client's ring goes on where it is.
+    bool waits() const;  // slots did not fit into the client's ring
+    uint32_t tail() const;
+    void go_on_at(uint32_t tail);
+
     void drain();    // pushes slots that did not fit into the client's ring
     void release();  // the client is gone: ends all waits for it. May be repeated
 

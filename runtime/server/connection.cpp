@@ -44,8 +44,25 @@ std::string Connection::start() {
     return thread_.start({"connection", ""}, body, [this](const std::string&) { finish(); });
 }
 
+std::string Connection::start_taken(const Hello& hello, Session::Taken taken) {
+    silent_.store(false);
+    const auto body = [this, hello, taken = std::move(taken)]() mutable {
+        const auto commit = std::move(taken.commit);
+        taken.commit = [&](const std::string& problem) {
+            const bool ours = commit(problem);
+            gone_ = !ours || !problem.empty();
+            return ours;
+        };
+        gone_ = true;  // unless commit() says otherwise
+        if (owner_.server->device().enter_thread() == CUDA_SUCCESS) serve_session(hello, &taken);
+        finish();
+    };
+    return thread_.start({"connection", ""}, body, [this](const std::string&) { finish(); });
+}
+
 void Connection::finish() {
-    shutdown(socket_, SHUT_RDWR);  // the peer sees the end now; the destructor closes the descriptor
+    if (!gone_)
+        shutdown(socket_, SHUT_RDWR);  // the peer sees the end now; the destructor closes the descriptor
     ended_.store(true);
     owner_.ended();
 }
@@ -134,13 +151,31 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
+    if (!refuse_offender(hello)) serve_session(hello, nullptr);
+}
+
+bool Connection::refuse_offender(const Hello& hello) {
+    const std::string tenant(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant));
+    Offences& offences = owner_.server->offences();
+    const uint64_t seconds = offences.refused_seconds(tenant, journal::now_ns());
+    if (seconds == 0) return false;
+    refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
+           fmt::format("kernels of tenant {} have lost the GPU's context {} times within an hour: it is "
+                       "refused for another {} s",
+                       tenant, offences.count(tenant), seconds));
+    return true;
+}
+
+// `taken`: another process had it; null: it begins.
+void Connection::serve_session(const Hello& hello, Session::Taken* taken) {
+    Server& server = *owner_.server;
     uint32_t number =
         server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
     if (number == 0) number = server.next_session();
     auto session = std::make_unique<Session>(server, number, socket_, hello);
     bool apart = false;
     try {
-        apart = session->serve();
+        apart = taken ? session->serve_taken(*taken) : session->serve();
     } catch (...) {  // its lanes may still run
         server.keep(std::move(session));
         throw;

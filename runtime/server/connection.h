@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/protocol/handshake.h"
+#include "runtime/server/session.h"
 #include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
@@ -28,6 +30,9 @@ public:
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
+    // A session that another process had (Session::serve_taken()), in place of start().
+    std::string start_taken(const protocol::Hello& hello, Session::Taken taken);
+    int socket() const { return socket_; }
     std::string start();                     // empty, or why no thread could be started
     void hang_up();                          // the thread ends soon
     void turn_away(const std::string& why);  // instead of start(); does not block
@@ -39,6 +44,8 @@ private:
     void finish();
     void note(const std::string& line);
     void answer_hello(const void* packet, size_t bytes);
+    void serve_session(const protocol::Hello& hello, Session::Taken* taken);
+    bool refuse_offender(const protocol::Hello& hello);
     void answer_status(bool stop);
     void answer_tenants();
     void answer_settings(const void* packet, size_t bytes);
@@ -49,6 +56,7 @@ private:
     const int socket_;
     std::atomic<bool> ended_{false};
     std::atomic<bool> silent_{true};
+    bool gone_ = false;  // the session has stayed where it was, with the socket. Its thread only
     Thread thread_;
 };
 

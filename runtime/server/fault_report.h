@@ -15,6 +15,7 @@ struct Suspect {
     uint64_t launches = 0;                                   // of those the launches whose kernels are known
     std::vector<std::string> kernels;                        // their names, each once
     bool more = false;                                       // further launches may be under way
+    std::string name{};                                      // the tenant's, alone
     bool cleared() const { return launches == 0 && !more; }  // it cannot have been a kernel of it
 };
 

@@ -66,14 +66,14 @@ bool find_files(const std::string& key, Files& files, std::string& error) {
     return true;
 }
 
-Lock take_lock(const Files& files, std::string& error) {
+Lock take_lock(const Files& files, std::string& error, int* held) {
     int file = open(files.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
         error = fmt::format("cannot open {}: {}", files.lock, std::strerror(errno));
         return Lock::kFailed;
     }
     for (int i = 0; i < kLockTries; ++i) {
-        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;  // the open descriptor keeps the lock
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) return *held = file, Lock::kTaken;
         if (answers(files.socket)) break;
         usleep(kLockPause);
     }

@@ -26,6 +26,7 @@ bool find_files(const std::string& key, Files& files, std::string& error);
 enum class Lock { kTaken, kOtherServer, kFailed };
 // Takes the lock of this key for the life of the process. Waits while a leaving server still holds it.
 // kOtherServer: a server that answers holds it.
-Lock take_lock(const Files& files, std::string& error);
+// `file`: the descriptor that holds it; another process that gets the descriptor holds it, too.
+Lock take_lock(const Files& files, std::string& error, int* file);
 
 }  // namespace smt::runtime::server

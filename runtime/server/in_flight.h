@@ -43,6 +43,13 @@ public:
     void name(uint64_t number, uint32_t kernel) {
         kernels_[number % kNamed].store(kernel, std::memory_order_relaxed);
     }
+    // After a fault: that record had no effect, and is executed again elsewhere.
+    void withdraw(uint64_t number) {
+        kernels_[number % kNamed].store(0, std::memory_order_relaxed);
+        withdrawn_.fetch_add(1);
+    }
+    // The same for the last one that was begun: a launch that no driver has.
+    void withdraw_last() { withdrawn_.fetch_add(1); }
     // When the completion word has reached `value`, the first `complete` records are over.
     void ends_at(const std::atomic<uint64_t>& word, uint64_t value, uint64_t complete) {
         uint32_t change = changes_.load();
@@ -56,10 +63,11 @@ public:
     // `synchronized`: records that are known to be over.
     UnderWay under_way(uint64_t synchronized) const {
         const uint64_t complete = std::max(synchronized, complete_by_word()), begun = begun_.load();
+        const uint64_t withdrawn = withdrawn_.load();
         UnderWay all;
-        if (begun <= complete) return all;
-        all.operations = begun - complete;
-        all.more = all.operations > kNamed;
+        if (begun <= complete + withdrawn) return all;
+        all.operations = begun - complete - withdrawn;
+        all.more = begun - complete > kNamed;
         for (uint64_t number = all.more ? begun - kNamed : complete; number < begun; ++number) {
             const uint32_t kernel = kernels_[number % kNamed].load(std::memory_order_relaxed);
             if (kernel == 0) continue;
@@ -79,6 +87,7 @@ private:
     }
 
     std::atomic<uint64_t> begun_{0};
+    std::atomic<uint64_t> withdrawn_{0};  // the last ones: nothing was complete after them
     std::array<std::atomic<uint32_t>, kNamed> kernels_{};
     std::atomic<uint32_t> changes_{0};  // odd: a thread is in ends_at()
     std::atomic<const std::atomic<uint64_t>*> word_{nullptr};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string_view>
 
 #include "install_layout.gen.h"
 #include "runtime/device/device.h"
@@ -25,12 +26,19 @@ std::string find_keeper() {
 }  // namespace
 
 std::string start_keeper(device::Device& device) {
-    if (!settings::flag_of(settings::Id::kKeeper)) return {};
+    const std::string_view wanted = settings::text_of(settings::Id::kKeeper);
+    if (wanted != "1" && !takeover_wanted()) return {};
     const keeper::Started started = keeper::start(find_keeper(), device.memory_source());
     if (started.socket < 0)
         return fmt::format("no smt-keeper: {}: tenants' memory is the server's own", started.problem);
     device.physical_memory().keep_with(std::make_unique<keeper::Client>(started.socket), started.pid);
-    return fmt::format("tenants' memory belongs to smt-keeper, process {}", started.pid);
+    return line_about_keeper(started.pid);
+}
+
+bool takeover_wanted() { return settings::is(settings::Id::kKeeper, "takeover"); }
+
+std::string line_about_keeper(int pid) {
+    return fmt::format("tenants' memory belongs to smt-keeper, process {}", pid);
 }
 
 }  // namespace smt::runtime::server

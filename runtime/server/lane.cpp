@@ -99,6 +99,7 @@ void Lane::join() { thread_.join(); }
 
 // To be called repeatedly until the lane has ended, because the client may write server_asleep too.
 void Lane::stop() {
+    told_to_stop_.store(true);
     stopping_.store(true);
     if (ended()) return;  // its memory may belong to another lane already
     futex_wake_all(header().server_asleep);
@@ -136,14 +137,17 @@ void Lane::run() {
     }
     if (trace_) trace_->begin();
     Step step = Step::kDone;
-    while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
-        if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
-        if (tail_ == head_) {
-            wait_for_records();
-        } else {
-            step = next_record(tail_);
+    do {
+        if (halted_.load()) await_fate();
+        while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
+            if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
+            if (tail_ == head_) {
+                wait_for_records();
+            } else {
+                step = next_record(tail_);
+            }
         }
-    }
+    } while (step == Step::kDone && halted_.load());
     if (step == Step::kCorrupt) session_.end_because(fmt::format("the ring of lane {} is corrupt", index_));
     if (trace_) trace_->end({session_.pid(), session_.tenant(), index_});
     close();
@@ -195,6 +199,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
 
     uint32_t reply_bytes = 0;
     CUresult status = execute(record, &reply_bytes);
+    if (status != CUDA_SUCCESS) [[unlikely]]
+        execute_again(record, &status, &reply_bytes);
     let_go();
     finish(record, status, reply_bytes);
     return Step::kDone;
@@ -219,7 +225,7 @@ void Lane::let_go() {
 }
 
 void Lane::note_uses() {
-    for (Stream* stream : used_) session_.streams().note_use(*stream);
+    for (const Use& use : used_) session_.streams().note_use(*use.stream);
     used_.clear();
 }
 
@@ -272,7 +278,8 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
     std::shared_ptr<Lane> other = session_.lane(wait.lane);  // null: ended, so all is reached
     const device::InWait timed;
     if (other && other.get() != this) other->wait_reached(wait.position, *this);
-    return CUDA_SUCCESS;
+    const bool cut_off = halted_.load() && other && other->reached_.load() < wait.position;
+    return cut_off ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_bytes) {

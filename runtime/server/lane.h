@@ -27,6 +27,16 @@ public:
     // `address`: kLaneBytes, and a LaneTimes behind them if the server times calls.
     // `position`: where the previous lane of this index ended; ring positions continue from there.
     Lane(Session& session, uint32_t index, uint64_t address, uint64_t position);
+    // Of a session that is taken over: the lane goes on at its position.
+    struct Saved {
+        uint64_t index;
+        uint64_t address;
+        uint64_t position;
+        Arena::Staging staging;
+        uint64_t has_own_stream;
+        SavedStream own_stream;
+    };
+    Lane(Session& session, const Saved& saved);
     ~Lane();
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
@@ -36,6 +46,18 @@ public:
 
     std::string start();  // empty, or why no thread could be started
     void stop();          // requests the end after the current record; does not block
+    // Takeover. halt(): stops after the current record until the session's fate is decided (Session::hold()).
+    // wake(): again, because the client may write server_asleep, too.
+    void halt();
+    void wake();
+    std::string why_not_carried() const;  // of a lane that stands still; empty: nothing
+    Saved saved() const;
+    CUresult take_own_stream(const SavedStream& saved);  // before start()
+    // The record is executed again, here or in another process, so what its client waits for stays undone.
+    // Called by the handler of a record that fails, on the lane's thread.
+    bool leaves_open(CUresult status);
+    // Executes a record without a client, with what it takes of the upload buffer. Before start().
+    CUresult replay(protocol::Op op, const std::string& payload, std::vector<char> upload);
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void join();
     uint64_t position() const { return head_; }  // valid after ended()
@@ -52,8 +74,8 @@ public:
     StreamPointer held(CUstream stream) const;  // null: the current record holds none with this handle
     // The current record enqueues work on the stream: noted when the record is done.
     void uses(Stream& stream) {
-        used_.push_back(&stream);
         number_ = stream.in_flight.begin();
+        used_.push_back({&stream, number_});
     }
     // What the last use is: the launch of a kernel, or of a graph, by its name in the journal.
     void launches(Stream& stream, uint32_t name) { stream.in_flight.name(number_, name); }
@@ -80,6 +102,8 @@ private:
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult wait_lane(const protocol::RecordHeader& record);
+    void execute_again(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
+    void await_fate();
     void finish(const protocol::RecordHeader& record, CUresult status, uint32_t reply_bytes);
     void publish(uint64_t head);
     void wait_for_records();
@@ -93,6 +117,8 @@ private:
     const uint64_t address_;
     Thread thread_;
     std::atomic<bool> stopping_{false};
+    std::atomic<bool> halted_{false};  // stopping_ is set for that reason
+    std::atomic<bool> told_to_stop_{false};
     std::atomic<bool> ended_{false};
     std::atomic<uint64_t> reached_;      // copy of head_ that other lanes read; not in shared memory
     std::atomic<uint32_t> progress_{0};  // futex word of wait_reached()
@@ -104,12 +130,19 @@ private:
     std::unique_ptr<LaneTrace> trace_;    // null: calls are not timed
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;
-    std::vector<Stream*> used_;
+    struct Use {
+        Stream* stream;
+        uint64_t number;  // on its stream (in_flight.h)
+    };
+    std::vector<Use> used_;
     uint64_t number_ = 0;  // of the last use on its stream (in_flight.h)
     StreamPointer own_stream_;
     Arena::Staging staging_;
     std::vector<char> upload_;
     Charge upload_charge_;
+    bool left_open_ = false;     // leaves_open() was true for the current record
+    bool final_ = false;         // the current record is not executed again
+    bool unrepeatable_ = false;  // the lane stands at a record that cannot be executed again
     std::vector<char> download_;
 };
 

@@ -19,6 +19,7 @@
 #include "runtime/journal/journal.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
+#include "runtime/server/takeover/standby.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
@@ -68,7 +69,19 @@ bool Listener::open(std::string& error) {
     umask(mask);
     if (!bound) return fail("cannot bind");
     if (listen(listen_, 128) != 0) return fail("cannot listen on");
+    return watch(error);
+}
 
+bool Listener::go_on(int listening, std::string& error) {
+    listen_ = listening;
+    return watch(error);
+}
+
+bool Listener::watch(std::string& error) {
+    auto fail = [&](const char* what) {
+        error = fmt::format("{} {}: {}", what, files_.socket, std::strerror(errno));
+        return false;
+    };
     sigset_t watched;
     sigemptyset(&watched);
     sigaddset(&watched, SIGTERM);
@@ -97,6 +110,8 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
+            if (standby_ && !handed_over_) standby_->tick();
+            if (owner_.server && owner_.server->holds()) hand_over();
         } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
             usleep(10'000);
@@ -159,6 +174,33 @@ void Listener::take(int socket) {
     }
 }
 
+void Listener::take(const protocol::Hello& hello, int socket, Session::Taken taken) {
+    const auto commit = taken.commit;
+    auto connection = std::make_unique<Connection>(owner_, socket);
+    const std::string why = connection->start_taken(hello, std::move(taken));
+    if (why.empty()) return connections_.push_back(std::move(connection));
+    commit(why);
+}
+
+// The sessions that another process has are not touched any more: their sockets are its own now.
+void Listener::hand_over() {
+    Server& server = *owner_.server;
+    const HandedOver result = standby_->hand_over(server, listen_, lock_);
+    handed_over_ = result.server;
+    if (handed_over_) {
+        epoll_ctl(poll_, EPOLL_CTL_DEL, listen_, nullptr);  // closing does not: another process has it open
+        close(listen_);
+        listen_ = -1;
+    }
+    for (int socket : result.sockets) {
+        const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                        [&](const auto& each) { return each->socket() == socket; });
+        if (found == connections_.end()) continue;
+        left_.push_back(std::move(*found));
+        connections_.erase(found);
+    }
+}
+
 void Listener::reap() {
     std::erase_if(connections_, [](const std::unique_ptr<Connection>& each) { return each->ended(); });
 }
@@ -181,9 +223,11 @@ bool Listener::time_to_leave() {
 // From here on a new client finds no socket and starts the next server, which waits for this server's lock.
 // Clients in the accept queue are disconnected and try again.
 void Listener::close_door() {
-    unlink(files_.socket.c_str());
-    close(listen_);
-    listen_ = -1;
+    if (!handed_over_) {
+        unlink(files_.socket.c_str());
+        close(listen_);
+        listen_ = -1;
+    }
     log_line("leaving");
     if (owner_.server && owner_.server->fatal() == CUDA_SUCCESS)
         owner_.server->journal().end(journal::Ending::kLeft);

@@ -16,6 +16,8 @@
 
 namespace smt::runtime::server {
 
+class Standby;  // takeover/standby.h
+
 class Listener {
 public:
     // `server` null: every program gets `refusal`. The handled signals must be blocked already.
@@ -25,12 +27,21 @@ public:
     Listener& operator=(const Listener&) = delete;
 
     bool open(std::string& error);
+    // In place of open(): the socket of a process that this one takes over from. take() then begins a session
+    // that it had.
+    bool go_on(int listening, std::string& error);
+    void take(const protocol::Hello& hello, int socket, Session::Taken taken);
+    // Another process can take over from this one. `lock`: the descriptor that holds the server's lock.
+    // Before run().
+    void stand_in(Standby* standby, int lock) { standby_ = standby, lock_ = lock; }
+    void wake();
     // Returns when the server has to leave. False: threads are still inside the driver, so the process must
     // exit without joining them.
     bool run();
 
 private:
-    void wake();
+    bool watch(std::string& error);
+    void hand_over();
     void wait(int milliseconds);
     void accept_all();
     void take(int socket);
@@ -45,6 +56,11 @@ private:
     int listen_ = -1;
     int signals_ = -1;
     int event_ = -1;
+    Standby* standby_ = nullptr;
+    int lock_ = -1;
+    bool handed_over_ = false;  // the socket is another process's
+    std::vector<std::unique_ptr<Connection>>
+        left_;  // with their sessions; their threads stand still for good
     std::atomic<bool> stop_{false};
     std::atomic<bool> stop_if_idle_{false};
     uint64_t idle_since_ns_ = 0;

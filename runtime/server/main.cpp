@@ -1,4 +1,4 @@
-// smtd: owns one GPU for the programs of one user. Usage: smtd [--key KEY] [--daemonize | --foreground]
+// smtd: owns one GPU for the programs of one user. Usage: smtd --help
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -25,6 +25,8 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/process.h"
 #include "runtime/server/server.h"
+#include "runtime/server/takeover/standby.h"
+#include "runtime/server/takeover/successor.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/read.h"
 #include "runtime/thread/thread.h"
@@ -36,14 +38,16 @@ namespace {
 constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
-    "usage: smtd [--key KEY] [--daemonize | --foreground]\n"
+    "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD]\n"
     "  --key KEY      names the GPU's files in the runtime directory (default: device)\n"
     "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
-    "  --foreground   serve in this process (default)\n";
+    "  --foreground   serve in this process (default)\n"
+    "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n";
 
 struct Options {
     std::string key = "device";
     bool daemonize = false;
+    int standby = -1;  // the socket of the server that this process may take over from; -1: none
 };
 
 bool parse(int count, char** arguments, Options& options) {
@@ -55,6 +59,8 @@ bool parse(int count, char** arguments, Options& options) {
             options.daemonize = true;
         } else if (argument == "--foreground") {
             options.daemonize = false;
+        } else if (argument == "--standby" && i + 1 < count) {
+            options.standby = std::atoi(arguments[++i]);
         } else {
             return false;
         }
@@ -112,7 +118,11 @@ void start_recording(Server& server) {
 
 // SMT_JOURNAL=core_dump decides if it is set. Else dumps are on after a recent fault, so that a repeated
 // fault is reported with its kernel.
+//
+// Under a takeover they are off: with them a wait may return success before the error of a fault comes, and
+// what was under way would count as over.
 bool wants_core_dumps(const Files& files) {
+    if (takeover_wanted()) return false;
     const std::optional<journal::LastFault> last = journal::read_fault(files.fault);
     return settings::flag_of(settings::Id::kCoreDump, last && last->ago < std::chrono::hours(1));
 }
@@ -125,8 +135,53 @@ std::unique_ptr<schedule::Policy> chosen_policy() {
                   : schedule::make_policy(settings::setting(settings::Id::kPolicy).initial.text);
 }
 
+// Why no process can take over from this one, for the log; empty: one can, or none is wanted.
+std::string why_no_standby(const Options& options, device::Device& device) {
+    if (device.properties().keeps_faults_apart) return "a fault on this device ends its own program only";
+    if (!options.daemonize && options.standby < 0) return "a server in the foreground ends with its process";
+    return device.physical_memory().kept() ? "" : "there is no smt-keeper";
+}
+
+std::unique_ptr<Standby> expect_takeover(const Options& options, Server& server, Listener& listener,
+                                         int lock) {
+    if (!takeover_wanted()) return nullptr;
+    if (const std::string why = why_no_standby(options, server.device()); !why.empty())
+        return server.note("no standby: " + why), nullptr;
+    auto standby = std::make_unique<Standby>(server.device(), options.key,
+                                             [&server](const std::string& line) { server.note(line); });
+    server.expect_takeover([each = standby.get()] { return each->ready(); },
+                           [&listener] { listener.wake(); });
+    listener.stand_in(standby.get(), lock);
+    return standby;
+}
+
+// `successor`: the sessions of the process that it takes over from; null: it begins with none.
+int serve_device(const Options& options, const Files& files, device::Device& device, DevicePrintf& printf,
+                 journal::Writer& journal, int lock, Successor* successor) {
+    std::string error;
+    if (!settings::text_of(settings::Id::kCalls).empty()) device.time_driver();
+    const dispatch::Settings settings = dispatch::read_settings(device.properties().keeps_sessions_apart);
+    Server server(device, journal, printf, chosen_policy(), settings);
+    server.keep_faults_in(files.fault);
+    start_recording(server);
+    log_line(fmt::format("serving {} as {}", device.properties().name, options.key));
+    if (device.dumps_faults()) log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
+    Listener listener(files, &server, "");
+    const bool opened = successor ? listener.go_on(successor->listening(), error) : listener.open(error);
+    if (!opened) return fail(error);
+    const std::unique_ptr<Standby> standby = expect_takeover(options, server, listener, lock);
+    if (successor) {
+        successor->apply(server);
+        successor->take_sessions(server, listener);
+    }
+    const bool clean = listener.run();
+    // A lost context, or a driver call that never returns, would block the destructors below.
+    if (!clean) _exit(0);
+    return 0;
+}
+
 // Without a device the server runs for a short time to report the reason to programs that wait for it.
-int serve(const Options& options, const Files& files, const std::vector<std::string>& kept) {
+int serve(const Options& options, const Files& files, const std::vector<std::string>& kept, int lock) {
     device::ask_for_short_turns();  // before the first thread starts
     Thread::log_with([](const std::string& line) { log_line(line); });
     DevicePrintf device_printf;
@@ -140,29 +195,36 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     std::unique_ptr<device::Device> device =
         device::open_device(options.key, wants_core_dumps(files) ? files.core_dump : "", notice, error);
     if (!notice.empty()) log_line(notice);
-    std::unique_ptr<Server> server;
     if (device) {
-        if (!settings::text_of(settings::Id::kCalls).empty()) device->time_driver();
         if (const std::string line = start_keeper(*device); !line.empty()) log_line(line);
-        std::unique_ptr<schedule::Policy> policy = chosen_policy();
-        const dispatch::Settings settings =
-            dispatch::read_settings(device->properties().keeps_sessions_apart);
-        server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), settings);
-        server->keep_faults_in(files.fault);
-        start_recording(*server);
-        log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
-        if (device->dumps_faults())
-            log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
-    } else {
-        log_line("no device: " + error);
+        return serve_device(options, files, *device, device_printf, journal, lock, nullptr);
     }
-
-    Listener listener(files, server.get(), "the server has no device: " + error);
+    log_line("no device: " + error);
+    Listener listener(files, nullptr, "the server has no device: " + error);
     if (!listener.open(error)) return fail(error);
-    bool clean = listener.run();
-    // A lost context, or a driver call that never returns, would block the destructors below.
-    if (!clean) _exit(0);
-    return device ? 0 : 1;
+    if (!listener.run()) _exit(0);
+    return 1;
+}
+
+// Waits for a fault of the server that started this process, and goes on in its place.
+int stand_by(const Options& options, const Files& files) {
+    Successor successor(options.standby);
+    device::ask_for_short_turns();
+    Thread::log_with([](const std::string& line) { log_line(line); });
+    DevicePrintf device_printf;
+    if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
+    std::string error, notice;
+    const std::unique_ptr<device::Device> device = device::open_device(options.key, "", notice, error);
+    if (!device) return fail("the standby has no device: " + error);
+    if (!successor.begin(*device) || !successor.await()) return 0;
+    // The log and the journal of the first process stay as those of the server before this one.
+    keep_generation(files);
+    if (!log_to(files.log)) return fail("cannot write " + files.log);
+    journal::Writer journal(files.journal);
+    if (!journal.error().empty()) log_line("no journal: " + journal.error());
+    log_line("this process takes over from one whose context a fault has lost");
+    log_line(line_about_keeper(device->physical_memory().keeper_pid()));
+    return serve_device(options, files, *device, device_printf, journal, successor.lock(), &successor);
 }
 
 }  // namespace
@@ -193,15 +255,21 @@ int main(int count, char** arguments) {
     config.apply();
     for (const std::string& problem : config.problems()) kept.push_back(problem + "; the default is used");
     block_signals();
+    try {
+        if (options.standby >= 0) return stand_by(options, files);
+    } catch (const std::exception& why) {
+        return fail(fmt::format("the standby cannot go on: {}", why.what()));
+    }
 
-    Lock lock = take_lock(files, error);
+    int lock_file = -1;
+    const Lock lock = take_lock(files, error, &lock_file);
     if (lock == Lock::kOtherServer) return 0;
     if (lock == Lock::kFailed) return fail(error);
     // From here on this process is the server of this key and owns these files.
     if (const std::string crash = keep_generation(files); !crash.empty()) kept.push_back(crash);
     if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
     try {
-        return serve(options, files, kept);
+        return serve(options, files, kept, lock_file);
     } catch (const std::exception& why) {
         return fail(fmt::format("the server cannot start: {}", why.what()));
     }

@@ -89,7 +89,8 @@ void Server::remove(Session& session) {
 
 void Server::stop_sessions(const std::string& why) {
     std::lock_guard lock(mutex_);
-    for (Session* session : sessions_) session->stop(why);
+    for (Session* session : sessions_)
+        if (!session->left()) session->stop(why);
 }
 
 void Server::keep(std::unique_ptr<Session> session) {
@@ -107,6 +108,7 @@ void Server::poison(CUresult status) {
     std::call_once(poisoned_, [&] {
         const auto report = device_.fault();  // may wait for the device
         std::vector<Suspect> at_fault;
+        const bool hold = takes_over();
         {
             std::lock_guard lock(mutex_);
             at_fault = suspects();
@@ -114,17 +116,45 @@ void Server::poison(CUresult status) {
             fatal_since_.store(journal::now_ns());
             fatal_.store(status);
             journal_.end(journal::Ending::kFault);
-            for (size_t i = 0; i < sessions_.size(); ++i)
-                sessions_[i]->poison(
-                    status, fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : ""));
+            for (size_t i = 0; i < sessions_.size(); ++i) {
+                const std::string why =
+                    fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : "");
+                hold ? sessions_[i]->hold(why) : sessions_[i]->poison(status, why);
+            }
         }
-        const std::string cleared = report_cleared(at_fault);
-        note(
-            fmt::format("the shared context is lost: {}.{}{} Every session gets this error; the next "
-                        "program starts a fresh server when this one has left",
-                        fault_, cleared.empty() ? "" : " ", cleared.empty() ? "" : cleared + "."));
+        note_fault(at_fault, hold);
         if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
+        if (!hold) return;
+        holds_.store(true);
+        begin_takeover_();
     });
+}
+
+void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
+    const std::string cleared = report_cleared(at_fault);
+    note(fmt::format("the shared context is lost: {}.{}{} {}", fault_, cleared.empty() ? "" : " ",
+                     cleared.empty() ? "" : cleared + ".",
+                     held ? "Programs with nothing under way go on in another process"
+                          : "Every session gets this error; the next program starts a fresh server when "
+                            "this one has left"));
+    const auto suspect = [](const Suspect& each) { return !each.cleared(); };
+    if (held && std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1)
+        offences_.add(std::find_if(at_fault.begin(), at_fault.end(), suspect)->name, journal::now_ns());
+}
+
+void Server::expect_takeover(std::function<bool()> ready, std::function<void()> begin) {
+    ready_ = std::move(ready);
+    begin_takeover_ = std::move(begin);
+}
+
+std::vector<Session*> Server::held_sessions() {
+    std::vector<Session*> held;
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_)
+        if (session->held()) held.push_back(session);
+    std::stable_sort(held.begin(), held.end(),
+                     [](const Session* a, const Session* b) { return a->priority() > b->priority(); });
+    return held;
 }
 
 CUresult Server::fault_to_come() const {
@@ -143,7 +173,8 @@ std::vector<Suspect> Server::suspects() const {
     std::vector<Suspect> all;
     for (const Session* session : sessions_) {
         const UnderWay under_way = session->under_way();
-        Suspect suspect{session->called(), under_way.operations, under_way.launches, {}, under_way.more};
+        Suspect suspect{session->called(), under_way.operations, under_way.launches, {},
+                        under_way.more,    session->tenant()};
         for (uint32_t kernel : under_way.kernels) suspect.kernels.push_back(names.name(kernel));
         all.push_back(std::move(suspect));
     }
@@ -166,7 +197,7 @@ std::string Server::describe_fault(CUresult status,
     for (size_t i = 0; i < sessions_.size(); ++i) {
         const std::string kernel = sessions_[i]->kernel_at(*site);
         if (kernel.empty()) {
-            suspects[i] = {suspects[i].tenant, 0, 0, {}, false};
+            suspects[i] = {suspects[i].tenant, 0, 0, {}, false, suspects[i].name};
             continue;
         }
         suspects[i].more = true;
@@ -184,7 +215,11 @@ void Server::tick() {
         if (is_fatal(status)) poison(status);
     }
     std::lock_guard lock(mutex_);
-    for (Session* session : sessions_) session->tick();
+    for (Session* session : sessions_) {
+        if (session->left()) continue;
+        session->tick();
+        if (expects_takeover() && fatal() == CUDA_SUCCESS) session->streams().note_what_is_over();
+    }
 }
 
 uint32_t Server::stuck() const {

@@ -26,6 +26,7 @@
 #include "runtime/server/measuring.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
+#include "runtime/server/takeover/offences.h"
 
 namespace smt::runtime::server {
 
@@ -71,6 +72,18 @@ public:
     // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
     void keep_faults_in(const std::string& file) { fault_file_ = file; }  // before the first session
+    // Another process can take over. `ready`: it could now; any thread. `begin`: a fault has come, and the
+    // sessions are held (Session::hold()); any thread, does not block. Before the first session.
+    void expect_takeover(std::function<bool()> ready, std::function<void()> begin);
+    bool expects_takeover() const { return ready_ != nullptr; }
+    bool takes_over() const { return ready_ && ready_() && !decided_.load(); }
+    bool holds() const { return holds_.load(); }
+    // For the thread that hands over, once holds(): those sessions, the most urgent tenant's first. They
+    // exist as long as the process, as the context is lost.
+    std::vector<Session*> held_sessions();
+    void decided() { holds_.store(false), decided_.store(true); }  // each of them has left or was given up
+    const std::string& fault_text() const { return fault_; }       // once fatal()
+    Offences& offences() { return offences_; }
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }
 
@@ -91,6 +104,7 @@ private:
                                std::vector<Suspect>& suspects) const;
     void write(const std::string& line, const Session* of);
     void note_left_out();
+    void note_fault(const std::vector<Suspect>& at_fault, bool held);
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -103,6 +117,11 @@ private:
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
     std::once_flag poisoned_;
+    std::function<bool()> ready_;
+    std::function<void()> begin_takeover_;
+    std::atomic<bool> holds_{false};
+    std::atomic<bool> decided_{false};
+    Offences offences_;
     std::string fault_;       // description of the fault; set before fatal_
     std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};

@@ -1,6 +1,7 @@
 #include "runtime/server/session.h"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -93,6 +94,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       device_(server.device()),
       id_(id),
       socket_(socket),
+      hello_(hello),
       tenant_(text_of(hello.tenant)),
       program_(text_of(hello.program)),
       pid_(hello.pid),
@@ -111,9 +113,12 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       graph_waits_(device_.driver(), arena_, callbacks_, events_),
       graph_copies_(server.dispatcher(), *dispatched_) {
     streams_.serve(server.dispatcher(), dispatched_);
+    if (server.expects_takeover()) held_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-Session::~Session() = default;
+Session::~Session() {
+    if (held_event_ >= 0) close(held_event_);
+}
 
 DevicePrintf& Session::device_printf() { return server_.device_printf(); }
 journal::Writer& Session::journal() { return server_.journal(); }
@@ -252,7 +257,7 @@ std::shared_ptr<Lane> Session::lane(uint32_t index) const {
 
 void Session::answer_control() {
     ControlMessage message;
-    while (message.receive(socket_)) {
+    while (next_message(message)) {
         if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
             if (!answer_open_lane()) return;
         } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +25,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/callbacks.h"
 #include "runtime/server/graph_copies.h"
@@ -37,6 +39,7 @@
 namespace smt::runtime::server {
 
 class CodeTable;  // code/code_table.h
+class ControlMessage;
 class DevicePrintf;
 class Lane;
 class Server;
@@ -58,6 +61,29 @@ public:
     void poison(CUresult fatal, const std::string& why);
     // Any thread: the text that the program prints when it loses the server. The first call counts.
     void say_farewell(const std::string& why);
+    // Takeover (takeover/README.md). hold(): any thread; its lanes stop after their record, its own thread
+    // likewise, until give_up() or leave(). `why`: what its program is told if it ends.
+    void hold(const std::string& why);
+    bool held() const { return fate_.load() == Fate::kHeld; }
+    void await_fate();                    // for its threads: returns if the session stays here
+    bool stands_still();                  // all of them are in await_fate()
+    void nudge();                         // wakes those that wait for something that will not come
+    std::string why_not_carried() const;  // reasons, for people; empty: save() is complete
+    std::string save();                   // of a session that stands still
+    void give_up(CUresult fatal, const std::string& reason);  // it stays here, and its program gets the error
+    void leave() { fate_.store(Fate::kLeft); }  // another process has it: its threads stand still for good
+    bool left() const { return fate_.load() == Fate::kLeft; }
+    int socket() const { return socket_; }
+    int priority() const { return dispatched_->priority; }
+    // In the process that takes over, in place of serve(). `commit`: told what went wrong (empty: nothing),
+    // before the first lane starts; false: the session stays where it was.
+    struct Taken {
+        std::string state;
+        int arena = -1;
+        std::function<CUresult(uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle)> claim;
+        std::function<bool(const std::string& problem)> commit;
+    };
+    bool serve_taken(Taken& taken);
     void fault(CUresult fatal);  // a call returned it: ends the context or the session
     std::string called() const;  // "tenant alice (train, pid 12)"
     UnderWay under_way() const { return streams_.under_way(); }
@@ -126,6 +152,25 @@ public:
 
 private:
     bool live();
+    bool live_on();
+    bool live_again(Taken& taken);
+    CUresult restore(protocol::Reader& in, const Taken& taken);
+    CUresult restore_place(protocol::Reader& in, int arena_file);
+    CUresult restore_code(protocol::Reader& in);
+    CUresult restore_lanes(protocol::Reader& in);
+    // Launches that the dispatcher kept back at the fault: they are kept back anew.
+    struct KeptLaunch {
+        uint32_t stream, lane, kernel, form;  // by their numbers
+        uint32_t grid[3], block[3];
+        uint32_t shared_bytes, unit;
+        uint64_t number, total, done;
+    };
+    std::string why_kept_launches_stay() const;
+    void save_kept_launches(protocol::StateWriter& out) const;
+    CUresult restore_kept_launches(protocol::Reader& in);
+    CUresult launch_kept();
+    std::string start_lanes();
+    bool next_message(ControlMessage& message);
     void journal_unsupported(const std::string& function, uint64_t count);
     bool handshake();
     void confine();  // takes SMs; before the first stream is made
@@ -133,6 +178,7 @@ private:
     bool place(int region, bool exact);  // maps arena and device range at the next free slot
     void leave_place();
     CUresult open();  // after the client mapped both
+    void open_memory();
     bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
     void answer_control();
     void answer_control_guarded();
@@ -151,6 +197,7 @@ private:
     device::Device& device_;
     const uint32_t id_;
     const int socket_;  // owned and closed by the connection
+    const protocol::Hello hello_;
     const std::string tenant_;
     const std::string program_;
     const int32_t pid_;
@@ -159,6 +206,21 @@ private:
     const uint32_t journal_name_;
     const uint32_t graphs_name_, moves_name_, moves_treatment_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;
+
+    enum class Fate { kHere, kHeld, kLeft };
+    std::atomic<Fate> fate_{Fate::kHere};
+    int held_event_ = -1;    // eventfd: wakes the session's own thread; -1: no takeover is expected
+    std::mutex fate_mutex_;  // guards what follows; a leaf lock
+    std::condition_variable fate_decided_;
+    uint32_t standing_ = 0;  // threads in await_fate()
+    std::string told_if_ended_;
+
+    struct TakenLaunch {
+        KeptLaunch launch;
+        std::vector<char> parameters;
+        std::vector<CUlaunchAttribute> attributes;
+    };
+    std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};

@@ -65,6 +65,10 @@ bool Session::live() {
         leave_place();
         return true;
     }
+    return live_on();
+}
+
+bool Session::live_on() {
     server_.add(*this);
     write_journal(journal::Kind::kSessionOpened, program_);
     answer_control_guarded();
@@ -216,6 +220,11 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
+    open_memory();
+    return CUDA_SUCCESS;
+}
+
+void Session::open_memory() {
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
                                                  memory_limit_);
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
@@ -223,7 +232,6 @@ CUresult Session::open() {
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
     memory_open_ = true;
-    return CUDA_SUCCESS;
 }
 
 void Session::teardown() {

@@ -22,12 +22,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/in_flight.h"
 #include "runtime/server/memory/arena.h"
 
@@ -60,6 +62,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     Arena::Word callback;  // guarded by host_function_mutex; its index is set once
     // The value of `callback` after the last host function, if the GPU does not wait for it yet; else 0.
     std::atomic<uint64_t> awaited_by_none{0};
+    dispatch::LaunchQueue::Works kept;  // launches that no driver had, after Streams::stand_still()
     std::atomic<dispatch::ManagedStream*> managed{nullptr};  // null before the first managed launch; owned
 
     // To be called before work other than a managed launch is enqueued, and before a wait for the stream.
@@ -89,6 +92,15 @@ struct Stream : std::enable_shared_from_this<Stream> {
     }
 };
 using StreamPointer = std::shared_ptr<Stream>;
+
+// In the state of a takeover.
+struct SavedStream {
+    uint32_t reference;
+    uint32_t blocking;
+    int32_t priority;
+    uint32_t reserved;
+    Arena::Word callback;
+};
 
 class Streams {
 public:
@@ -143,6 +155,22 @@ public:
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
+
+    // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
+    // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's
+    // state.
+    // stand_still(): threads that wait for their turn go on, and launches that the dispatcher keeps back are
+    // in Stream::kept; may be repeated.
+    void stand_still();
+    std::vector<StreamPointer> every() const { return all(); }
+    // Without a fault, from time to time: notes what is over, so that after one it does not count as under
+    // way.
+    void note_what_is_over();
+    std::string why_not_carried() const;
+    static SavedStream saved(const Stream& stream);
+    void save(protocol::StateWriter& out) const;
+    CUresult restore(protocol::Reader& in);
+    CUresult restore_own(const SavedStream& saved, StreamPointer* stream);
 
     // Counts the session's active captures. If there are none, capturing() makes no driver call.
     void capture_begun() { captures_.fetch_add(1); }

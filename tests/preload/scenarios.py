@@ -496,6 +496,23 @@ def fatal_fault(place):
     assert named in smt(place.program, "status") and named in smt(place.program, "log")
 
 
+def fault_taken_over(place):
+    """The same with a standby: a program with nothing under way asks all the time, and goes on."""
+    os.environ["SMT_KEEPER"] = "takeover"
+    sufferer = place.start("fault", "suffer", tenant="sufferer")
+    assert sufferer.stdout.readline() == "ready\n"
+    for tenant in ("careless", "again"):
+        pid = place.server_pid()
+        wait_for(lambda: "is ready to take over" in smt(place.program, "log"), "there is a standby")
+        assert f"in kernel fault of tenant {tenant}" in place.run("fault", "cause", tenant=tenant)[1]
+        wait_for(lambda: place.server_pid() != pid, "another process serves")
+        place.run("scale")
+        assert "sufferer" in smt(place.program, "status"), smt(place.program, "status")
+    assert sufferer.poll() is None, sufferer.communicate()
+    sufferer.kill()
+    finish(sufferer, -9)
+
+
 def idle_exit(place):
     os.environ["SMT_IDLE_SECONDS"] = "1"
     place.run("scale")
@@ -530,7 +547,7 @@ SCENARIOS = [threads, answers, large_copies, fork, fresh_memory, fresh_arrays, w
              kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring,
              memory_limit, small_device, device_printf,
-             fatal_fault, idle_exit, hundred_starts]
+             fatal_fault, fault_taken_over, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
 COMPILES = [machine_code]
 WAITS = [waiter_killed, waiter_stopped, wait_that_is_over, printed_before, prints_on]

@@ -22,6 +22,23 @@ TEST_CASE("in flight: launches from before the driver's call until a synchronisa
     CHECK((stream.under_way(3).operations == 1 && !stream.under_way(3).suspect()));  // a copy is no kernel
 }
 
+TEST_CASE("in flight: records that had no effect are not under way", "[in_flight]") {
+    InFlight stream;
+    stream.name(stream.begin(), 5);  // complete
+    const uint64_t failed = stream.begin();
+    stream.name(failed, 6);
+    CHECK(stream.under_way(1).suspect());
+    stream.withdraw(failed);
+    CHECK(stream.under_way(1).operations == 0);
+    CHECK(!stream.under_way(1).suspect());
+    // What was enqueued before is under way all the same.
+    CHECK(stream.under_way(0).operations == 1);
+    CHECK(stream.under_way(0).kernels == std::set<uint32_t>{5});
+    stream.name(stream.begin(), 7);
+    stream.withdraw_last();
+    CHECK(!stream.under_way(1).suspect());
+}
+
 TEST_CASE("in flight: the kernels of the newest records are known", "[in_flight]") {
     InFlight stream;
     stream.name(stream.begin(), 1);

@@ -335,8 +335,10 @@ LoadedKernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
 
 // Returns an entry that is not live yet; null: the table is full. Caller holds mutex_.
 LoadedKernel* CodeTable::new_kernel() {
-    uint32_t id = 0;
-    if (!free_kernels_.empty()) {
+    uint32_t id = wanted_kernel_;
+    if (id != 0) {
+        if (id / kPageKernels >= kPages) return nullptr;
+    } else if (!free_kernels_.empty()) {
         id = free_kernels_.back();
         free_kernels_.pop_back();
     } else {

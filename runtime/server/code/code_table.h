@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,7 @@
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/record.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/code/context_preferences.h"
 #include "runtime/server/code/late_form.h"
 #include "runtime/server/code/launch_times.h"
@@ -73,11 +75,22 @@ struct LoadedKernel {
     uint32_t image = 0;
     std::string name;
     std::vector<protocol::ParameterInfo> parameters;
+    mutable std::map<int, int> set;  // attributes that the program set; guarded by CodeTable::attributes()
+};
+
+// An image as the program loaded it, for a process that takes the session over: the record (kModuleLoad, or
+// without it the image cannot be loaded again) and what was uploaded for it.
+struct ImageOrigin {
+    std::string record;
+    std::vector<char> bytes;
+    Charge charge;  // of `bytes`
 };
 
 struct Image {
     protocol::ImageOwner owner;
-    CUmodule module = nullptr;  // of a library: set on first use
+    std::unique_ptr<ImageOrigin> origin;  // null: not kept. Set by its load, before other threads know it
+    bool uses_variables = false;          // jit::Opened's
+    CUmodule module = nullptr;            // of a library: set on first use
     CUlibrary library = nullptr;
     CUmodule holder = nullptr;  // the driver's module of its kernels; set by the first fetch
     image::Printing printing;
@@ -142,10 +155,22 @@ public:
     static uint32_t required_cluster(const DriverApi& driver, CUfunction function);
     // The kernel of a driver's handle, as a graph node returns it; null: not of this session.
     LoadedKernel* find(CUfunction function, CUkernel kernel) const;
+    // The kernel whose form that is; null: none of this session.
+    const LoadedKernel* find(const dispatch::ManagedFunction& form) const;
 
     // The program's name of a kernel, by the symbol of that kernel or of its managed form. Empty: `module` is
     // none of the session's images.
     std::string name_in(CUmodule module, const std::string& symbol) const;
+
+    // Takeover. save(): the session's threads stand still. What it writes, restore() gives to functions that
+    // load an image again, as the one of its number, and set an attribute; in between it fetches kernels.
+    std::string why_not_carried() const;  // for people; empty: nothing
+    void save(protocol::StateWriter& out);
+    struct Loading {
+        std::function<CUresult(const std::string& record, std::vector<char> bytes)> load;
+        std::function<CUresult(const protocol::FunctionAttribute& attribute)> set;
+    };
+    CUresult restore(protocol::Reader& in, const Loading& loading);
 
     void clear();  // unloads everything
     LaunchTimes& times() { return times_; }
@@ -192,6 +217,7 @@ private:
     std::vector<uint32_t> free_kernels_;
     uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
+    uint32_t wanted_kernel_ = 0;  // while restore() fetches: the number that the kernel gets
     std::mutex attributes_;
     std::atomic<bool> graphs_print_{false};
     std::atomic<bool> output_expected_{false};

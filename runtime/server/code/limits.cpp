@@ -80,6 +80,14 @@ CUresult Limits::get(CUlimit limit, size_t* value) {
     return default_of(driver_, limit, value);
 }
 
+std::vector<std::pair<CUlimit, size_t>> Limits::wanted() const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::pair<CUlimit, size_t>> all;
+    for (size_t i = 0; i < wanted_.size(); ++i)
+        if (wanted_[i]) all.emplace_back(static_cast<CUlimit>(i), *wanted_[i]);
+    return all;
+}
+
 void Limits::clear() {
     std::lock_guard lock(mutex_);
     wanted_.fill(std::nullopt);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/server/memory/memory_account.h"
@@ -24,11 +26,12 @@ public:
     // that the device can have resident; each has a stack.
     CUresult set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t threads);
     CUresult get(CUlimit limit, size_t* value);
-    void clear();  // back to the defaults
+    std::vector<std::pair<CUlimit, size_t>> wanted() const;  // what the tenant set
+    void clear();                                            // back to the defaults
 
 private:
     const DriverApi& driver_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::array<std::optional<size_t>, CU_LIMIT_MAX> wanted_;
     std::array<Charge, CU_LIMIT_MAX> charges_;
 };

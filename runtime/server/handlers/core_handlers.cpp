@@ -73,7 +73,8 @@ CUresult event_record(Call& call) {
     bool captured = false;
     CUresult status = record(call, request, &captured);
     // A failed record completes the word at once, else its waiters would never return.
-    if (status != CUDA_SUCCESS && !captured) call.session.arena().word(request.event).store(request.value);
+    if (status != CUDA_SUCCESS && !captured && !call.lane.leaves_open(status))
+        call.session.arena().word(request.event).store(request.value);
     return status;
 }
 

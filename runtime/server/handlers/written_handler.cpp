@@ -114,6 +114,7 @@ CUresult await(Call& call, Stream& stream) {
 }
 
 CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error) {
+    if (error && call.lane.leaves_open(error)) return error;
     auto& header = *reinterpret_cast<protocol::LaneHeader*>(call.lane.address());
     int32_t none = 0;
     if (error) header.async_error.compare_exchange_strong(none, error);

@@ -78,9 +78,12 @@ bool Arena::pinned() const {
            std::any_of(dying_.begin(), dying_.end(), is_pinned);
 }
 
+CUresult Arena::pin(uint64_t offset, uint64_t bytes) {
+    return driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), bytes, kRegisterFlags);
+}
+
 CUresult Arena::register_words() {
-    CUresult status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + protocol::kWordsOffset),
-                                                   protocol::kWordsBytes, kRegisterFlags);
+    const CUresult status = pin(protocol::kWordsOffset, protocol::kWordsBytes);
     words_registered_ = status == CUDA_SUCCESS;
     return status;
 }
@@ -161,8 +164,7 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     // is in no list until it is entered below.
     bool showing = pieces.count != 0;
     CUresult status = showing && !show(offset, pieces) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-    if (pinned && status == CUDA_SUCCESS)
-        status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), whole, kRegisterFlags);
+    if (pinned && status == CUDA_SUCCESS) status = pin(offset, whole);
     if (status != CUDA_SUCCESS) {
         if (!showing || show_own(offset, whole)) give_pages(offset, whole);
         return status;

@@ -16,6 +16,7 @@
 #include "driver_api.gen.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/memory/memory_account.h"
 
 namespace smt::runtime::server {
@@ -35,6 +36,12 @@ public:
     CUresult register_words();        // after the client accepted the base
     // Unregisters everything, which may block. No GPU work uses the arena any more; no concurrent calls.
     void unmap();
+
+    // Takeover. save(): the session's threads stand still. restore(), in place of create(): takes the file
+    // over, maps it at `base`, and registers what was registered.
+    bool shows_other_pages() const;  // which save() cannot describe
+    void save(protocol::StateWriter& out);
+    CUresult restore(protocol::Reader& in, int file, uint64_t base);
 
     int file() const { return file_; }
     uint64_t base() const { return base_; }
@@ -101,6 +108,7 @@ private:
     CUresult free_block(uint64_t address, bool host);
     CUresult release(uint64_t offset, const Block& block);  // NOT_READY: unregistering would block
     void release_dying();
+    CUresult pin(uint64_t offset, uint64_t bytes);
     void give_pages(uint64_t offset, uint64_t bytes);
     uint32_t take_words(uint32_t count);
 

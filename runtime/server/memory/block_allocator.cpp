@@ -93,6 +93,18 @@ BlockAllocator::Block BlockAllocator::find(uint64_t address) const {
     return address - block.base < block.bytes ? block : Block{};
 }
 
+std::vector<BlockAllocator::Block> BlockAllocator::used() const {
+    std::vector<Block> all;
+    for (const auto& [base, block] : used_) all.push_back(block);
+    return all;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> BlockAllocator::regions() const {
+    std::vector<std::pair<uint64_t, uint64_t>> all;
+    for (const auto& [base, region] : regions_) all.emplace_back(base, region.bytes);
+    return all;
+}
+
 BlockAllocator::Region& BlockAllocator::region_of(uint64_t address) {
     return std::prev(regions_.upper_bound(address))->second;
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace smt::runtime::server {
 
@@ -45,7 +46,9 @@ public:
     Block find(uint64_t address) const;
 
     uint64_t used_bytes() const { return used_bytes_; }
-    uint64_t idle_bytes() const { return idle_bytes_; }  // in regions without blocks in use
+    std::vector<Block> used() const;                             // all blocks in use, by address
+    std::vector<std::pair<uint64_t, uint64_t>> regions() const;  // (base, bytes)
+    uint64_t idle_bytes() const { return idle_bytes_; }          // in regions without blocks in use
 
 private:
     struct Region {

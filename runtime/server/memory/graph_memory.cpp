@@ -138,6 +138,11 @@ bool GraphMemory::is_over(Block& block) {
     return true;
 }
 
+bool GraphMemory::any() const {
+    std::lock_guard lock(mutex_);
+    return !blocks_.empty() || !captures_.empty();
+}
+
 void GraphMemory::collect() {
     std::lock_guard lock(mutex_);
     if (blocks_.empty()) return;

@@ -48,8 +48,9 @@ public:
     // Outside captures, in the stream's order. Null stream: the tenant's work is complete.
     CUresult free(CUdeviceptr address, CUstream stream);
 
-    void collect();  // returns the memory of graphs that are gone
-    void clear();    // before the tenant's memory is freed, after its graphs are destroyed
+    bool any() const;  // graphs hold memory, or a capture is under way
+    void collect();    // returns the memory of graphs that are gone
+    void clear();      // before the tenant's memory is freed, after its graphs are destroyed
 
     // CUgraphMem_attribute. "Used" is the memory that graphs hold.
     CUresult get_attribute(CUgraphMem_attribute attribute, uint64_t* value) const;

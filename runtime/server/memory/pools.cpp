@@ -254,11 +254,44 @@ void Pools::update_threshold() {
     memory_.keep(sum);
 }
 
-void Pools::clear() {
+void Pools::over() {
     std::lock_guard lock(mutex_);
     for (auto& [stream, queue] : pending_)
         for (const Pending& pending : queue) settle(pending);
     pending_.clear();
+}
+
+void Pools::save(protocol::StateWriter& out) const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::pair<uint64_t, Pool>> pools(pools_.begin(), pools_.end());
+    std::vector<std::pair<uint64_t, Block>> live(live_.begin(), live_.end());
+    out.scalar(current_);
+    out.scalar(next_);
+    out.scalar<uint64_t>(pools.size());
+    for (const auto& [handle, pool] : pools) out.scalar(handle), out.scalar(pool);
+    out.scalar<uint64_t>(live.size());
+    for (const auto& [address, block] : live) out.scalar(address), out.scalar(block);
+}
+
+void Pools::restore(protocol::Reader& in) {
+    std::lock_guard lock(mutex_);
+    current_ = in.scalar<uint64_t>();
+    next_ = in.scalar<uint64_t>();
+    for (uint64_t left = in.scalar<uint64_t>(); left > 0 && in.good(); --left) {
+        const auto handle = in.scalar<uint64_t>();
+        pools_[handle] = in.scalar<Pool>();
+    }
+    for (uint64_t left = in.scalar<uint64_t>(); left > 0 && in.good(); --left) {
+        const auto address = in.scalar<uint64_t>();
+        live_[address] = in.scalar<Block>();
+    }
+    if (!pools_.contains(current_)) in.reject();
+    update_threshold();
+}
+
+void Pools::clear() {
+    over();
+    std::lock_guard lock(mutex_);
     live_.clear();
     for (CUevent event : idle_events_) driver_.cuEventDestroy_v2(event);
     idle_events_.clear();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/protocol/state.h"
 
 namespace smt::runtime::server {
 
@@ -56,6 +57,10 @@ public:
 
     // Frees pending blocks with a completed event. False: others are still pending.
     bool collect();
+    // Takeover. over(): the tenant's work is complete, and the driver need not be asked.
+    void over();
+    void save(protocol::StateWriter& out) const;
+    void restore(protocol::Reader& in);
     void clear();  // frees all pending blocks and drops the pools; the tenant's work must be complete
 
 private:

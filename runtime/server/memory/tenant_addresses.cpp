@@ -19,6 +19,11 @@ void TenantAddresses::forget(const void* owner) {
     std::erase_if(places_, [owner](const auto& each) { return each.second.owner == owner; });
 }
 
+bool TenantAddresses::any_elsewhere() const {
+    std::shared_lock lock(mutex_);
+    return !places_.empty();
+}
+
 bool TenantAddresses::elsewhere(uint64_t address, uint64_t bytes) const {
     {
         std::shared_lock lock(mutex_);

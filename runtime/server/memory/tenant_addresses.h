@@ -27,6 +27,7 @@ public:
     // `owner` is a key for forget() and is never dereferenced.
     void add(uint64_t base, uint64_t bytes, const void* owner);
     void forget(const void* owner);
+    bool any_elsewhere() const;  // add() was called, and forget() was not
 
     // In the device range: what is not may be in a further range, or elsewhere than on the device.
     bool in_device_range(uint64_t address, uint64_t bytes) const {

@@ -177,12 +177,18 @@ CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
 }
 
 CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
+    SMT_TRY(map(base, bytes, memory));
+    CUresult status = zero(base, bytes);
+    if (status) driver_.cuMemUnmap(base, bytes);
+    return status;
+}
+
+CUresult TenantMemory::map(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     SMT_TRY(driver_.cuMemMap(base, bytes, 0, memory, 0));
     CUmemAccessDesc access{};
     access.location = here();
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     CUresult status = driver_.cuMemSetAccess(base, bytes, &access, 1);
-    if (status == CUDA_SUCCESS) status = zero(base, bytes);
     if (status) driver_.cuMemUnmap(base, bytes);
     return status;
 }

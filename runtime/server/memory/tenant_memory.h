@@ -18,13 +18,16 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "driver_api.gen.h"
 #include "runtime/device/device.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/memory/block_allocator.h"
 #include "runtime/server/memory/graph_memory.h"
 #include "runtime/server/memory/memory_account.h"
@@ -95,6 +98,14 @@ public:
     }
     TenantAddresses& own() { return own_; }
 
+    // Takeover. why_not_carried(): what cannot be mapped by another process, for people; empty: nothing.
+    // save(): the tenant's threads stand still, and its work is complete. restore(): maps the keeper's chunks
+    // where they were, which `claim` gives out by their ids; a handle is the caller's.
+    using Claim = std::function<CUresult(uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle)>;
+    std::string why_not_carried() const;
+    void save(protocol::StateWriter& out);
+    CUresult restore(protocol::Reader& in, const Claim& claim);
+
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // returns cached chunks to the driver
     void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
@@ -111,6 +122,14 @@ private:
         SharedCharge charge;  // shared with its mappings
         uint64_t handles = 0;
     };
+    // A chunk in the state of a takeover. Slabs have blocks.
+    struct SavedChunk {
+        enum class Kind : uint64_t { kSlab, kLarge, kCached } kind;
+        uint64_t base;
+        uint64_t bytes;
+        uint64_t requested;  // of kLarge
+        uint64_t id;         // the keeper's
+    };
     using Lock = std::lock_guard<std::mutex>;
 
     CUresult try_allocate(uint64_t bytes, CUdeviceptr* address);
@@ -119,6 +138,8 @@ private:
     CUresult make_chunk(uint64_t bytes, uint64_t* base);
     CUresult map_zeroed(uint64_t base, uint64_t bytes);
     CUresult map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    CUresult map(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    CUresult restore_chunk(const SavedChunk& chunk, const Claim& claim);
     CUresult zero(uint64_t base, uint64_t bytes);
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);

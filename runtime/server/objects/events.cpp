@@ -1,6 +1,7 @@
 #include "runtime/server/objects/events.h"
 
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::runtime::server {
 
@@ -11,7 +12,8 @@ CUresult Events::create(uint32_t index, uint32_t flags) {
     if (status != CUDA_SUCCESS) return status;
     EventPointer event(made, [&driver = driver_](CUevent each) { driver.cuEventDestroy_v2(each); });
     std::lock_guard lock(mutex_);
-    if (index >= events_.size()) events_.resize(index + 1);
+    if (index >= events_.size()) events_.resize(index + 1), flags_.resize(index + 1);
+    flags_[index] = flags;
     events_[index].swap(event);
     behind_.erase(event.get());
     behind_.erase(made);
@@ -39,6 +41,20 @@ void Events::clear() {
     std::lock_guard lock(mutex_);
     events.swap(events_);
     behind_.clear();
+}
+
+void Events::save(protocol::StateWriter& out) const {
+    std::lock_guard lock(mutex_);
+    std::vector<uint32_t> all;
+    for (size_t i = 0; i < events_.size(); ++i)
+        if (events_[i]) all.push_back(static_cast<uint32_t>(i)), all.push_back(flags_[i]);
+    out.list(all);
+}
+
+CUresult Events::restore(protocol::Reader& in) {
+    const std::vector<uint32_t> all = protocol::take_list<uint32_t>(in);
+    for (size_t i = 0; i + 1 < all.size(); i += 2) SMT_TRY(create(all[i], all[i + 1]));
+    return CUDA_SUCCESS;
 }
 
 void Events::recorded(CUevent event, const dispatch::WaitWord& wait) {

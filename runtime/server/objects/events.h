@@ -11,6 +11,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/wait_list.h"
+#include "runtime/protocol/state.h"
 
 namespace smt::runtime::server {
 
@@ -25,6 +26,9 @@ public:
     CUresult destroy(uint32_t index);
     CUresult find(uint32_t index, EventPointer* event) const;
     void clear();
+    // Takeover: the events are made anew, as never recorded, so waits and queries succeed.
+    void save(protocol::StateWriter& out) const;
+    CUresult restore(protocol::Reader& in);
 
     // What the last record of an event is behind: Stream::pending_wait() of its stream.
     void recorded(CUevent event, const dispatch::WaitWord& wait);
@@ -34,6 +38,7 @@ private:
     const DriverApi& driver_;
     mutable std::mutex mutex_;
     std::vector<EventPointer> events_;
+    std::vector<uint32_t> flags_;                             // by index, as events_
     std::unordered_map<CUevent, dispatch::WaitWord> behind_;  // of those that were recorded behind a wait
     std::atomic<bool> any_behind_{false};                     // some event ever was
 };

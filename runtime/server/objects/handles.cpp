@@ -150,6 +150,47 @@ uint64_t Handles::adopt(HandleKind kind, uint64_t value) {
     return make(kind, value, true, nullptr)->id;
 }
 
+std::string Handles::why_not_carried() const {
+    constexpr const char* kNames[kKinds] = {"graphs",
+                                            "graph nodes",
+                                            "executable graphs",
+                                            "arrays",
+                                            "mipmapped arrays",
+                                            "texture objects",
+                                            "surface objects",
+                                            nullptr,
+                                            "memory of its own handles",
+                                            "linkers",
+                                            "user objects",
+                                            "texture references",
+                                            "surface references",
+                                            "texture references"};
+    std::lock_guard lock(mutex_);
+    std::string all;
+    for (size_t kind = 0; kind < kKinds; ++kind)
+        if (kNames[kind] && !ids_[kind].empty()) all += (all.empty() ? "" : ", ") + std::string(kNames[kind]);
+    return all.empty() ? all : "it has " + all;
+}
+
+void Handles::save(protocol::StateWriter& out) const {
+    std::lock_guard lock(mutex_);
+    std::vector<uint64_t> pools;
+    for (const auto& [id, pool] : ids_[static_cast<size_t>(HandleKind::kPool)])
+        pools.push_back(pool->value), pools.push_back(pool->own);
+    out.scalar(next_);
+    out.list(pools);
+}
+
+void Handles::restore(protocol::Reader& in) {
+    const auto next = in.scalar<uint64_t>();
+    const std::vector<uint64_t> pools = protocol::take_list<uint64_t>(in);
+    for (size_t i = 0; i + 1 < pools.size(); i += 2)
+        pools[i + 1] ? adopt(HandleKind::kPool, pools[i])
+                     : lend(HandleKind::kPool, pools[i], HandleKind::kCount, 0);
+    std::lock_guard lock(mutex_);
+    next_ = next;
+}
+
 uint64_t Handles::lend(HandleKind kind, uint64_t value, HandleKind parent_kind, uint64_t parent_value) {
     if (value == 0) return 0;
     std::lock_guard lock(mutex_);

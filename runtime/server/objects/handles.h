@@ -27,11 +27,13 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/protocol/state.h"
 
 namespace smt::runtime::server {
 
@@ -108,6 +110,11 @@ public:
     // Returns the graph's id, or 0 if the driver dropped the graph. `graph` is the driver's result.
     uint64_t capture_ended(CUstream stream, CUgraph graph);
     bool captures(CUstream stream) const;
+
+    // Takeover: objects other than pools, for people ("graphs, arrays"); empty: none. Pools are saved.
+    std::string why_not_carried() const;
+    void save(protocol::StateWriter& out) const;
+    void restore(protocol::Reader& in);
 
     // Destroys the session's own objects in HandleKind's order and clears the table. Pools are not
     // destroyed here: TenantMemory owns them.

@@ -155,6 +155,7 @@ void Engine::run() {
 
 bool Engine::clock_may_run() {
     attention_ = false;
+    if (lost() != CUDA_SUCCESS) return true;  // what is left ends with the error, at any time
     if (ever_arrived_ < settings_.sessions) return false;
     const bool at_work = looker_.there && !looker_.resting && looker_.waiting == 0;
     if (at_work && RealTime::now() - looker_.active < settings_.grace) return false;

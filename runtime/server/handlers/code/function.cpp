@@ -132,6 +132,7 @@ CUresult handle_function_attribute(Call& call) {
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     const std::lock_guard lock(call.session.code().attributes());
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
+    if (status == CUDA_SUCCESS) kernel->set[request.attribute] = request.value;
     int before = 0;
     if (changes && status == CUDA_SUCCESS && kernel->at_door.function) {
         kernel->at_door.cluster = CodeTable::required_cluster(call.driver, kernel->function);

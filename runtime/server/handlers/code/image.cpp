@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -66,6 +67,26 @@ struct Given {
     std::set<std::string, std::less<>> system_atomics;
 };
 
+// Keeps the upload for a process that may take the session over. Null: none may, or the program has no more
+// host memory.
+std::unique_ptr<ImageOrigin> keep_origin(Call& call, std::string record) {
+    if (!call.session.server().expects_takeover()) return nullptr;
+    const std::vector<char>& upload = call.lane.upload();
+    auto origin = std::make_unique<ImageOrigin>();
+    if (!origin->charge.take(call.session.host_account(), upload.size())) return nullptr;
+    origin->bytes = upload;
+    origin->record = std::move(record);
+    return origin;
+}
+
+// As it came, but for captures: they are over.
+std::string record_of(protocol::ModuleLoad request, const char* options) {
+    request.captures = 0;
+    request.library_option_count = 0;
+    std::string record(reinterpret_cast<const char*>(&request), sizeof request);
+    return record.append(options, request.jit_option_count * sizeof(protocol::JitOption));
+}
+
 // `form.compiled`: what the image is the managed form of; null: it is the program's own.
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened,
                     const Given& given, JitOptions& jit, jit::Decision form, uint32_t* object) {
@@ -90,6 +111,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         SMT_TRY(place_variables(call, image, &managed));
         variables = managed.memory();
     }
+    const bool uses_variables = opened.uses_variables;
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     CUresult status = load(call, owner, image.data(), jit, &module, &library);
@@ -105,6 +127,8 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         *object = call.session.code().add(owner, module, library, std::move(opened.printing),
                                           given.system_atomics, given.identity, std::move(managed),
                                           std::move(form), std::move(opened.doors), std::move(charge));
+        if (const ImagePointer made = call.session.code().image(*object))
+            made->uses_variables = uses_variables;
         if (*object && awaited) await_form(call, *object, std::move(*awaited), jit);
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
@@ -204,7 +228,9 @@ CUresult handle_module_load(Call& call) {
                   request.log_bytes, request.error_log_bytes))
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t object = 0;
+    std::unique_ptr<ImageOrigin> origin = keep_origin(call, record_of(request, options));
     CUresult status = load_into(call, request, jit, &object);
+    if (const ImagePointer image = call.session.code().image(object)) image->origin = std::move(origin);
     call.out.scalar(protocol::Loaded{object, jit.log_bytes(), jit.error_log_bytes(), jit.wall_time_ms()});
     call.out.bytes(jit.log(), jit.log_bytes());
     call.out.bytes(jit.error_log(), jit.error_log_bytes());

@@ -1,0 +1,99 @@
+// What another process needs of a tenant's memory to take it over: the keeper's chunks, and which blocks of
+// them are in use.
+#include <algorithm>
+
+#include "runtime/protocol/try.h"
+#include "runtime/server/memory/tenant_memory.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr uint32_t kMemoryPart = 0x4d454d4f;
+
+}  // namespace
+
+std::string TenantMemory::why_not_carried() const {
+    if (graphs_.any()) return "it has memory of graphs";
+    Lock lock(mutex_);
+    if (!reservations_.empty() || !mappings_.empty() || !physical_.empty()) return "it maps memory by itself";
+    if (!further_ranges_.empty()) return "it has more than one range of addresses";
+    if (!held_.empty()) return "it has arrays";
+    const auto kept = [&](uint64_t base) { return kept_chunks_.contains(base); };
+    bool all = true;
+    for (const auto& [base, bytes] : slabs_.regions()) all = all && kept(base);
+    for (const auto& [base, chunk] : large_) all = all && kept(base);
+    for (const auto& [bytes, base] : cached_) all = all && kept(base);
+    return all ? "" : "memory of it is not the keeper's";
+}
+
+void TenantMemory::save(protocol::StateWriter& out) {
+    using Kind = SavedChunk::Kind;
+    pools_.over();
+    std::vector<SavedChunk> chunks;
+    std::vector<uint64_t> blocks;
+    {
+        Lock lock(mutex_);
+        const auto id = [&](uint64_t base) { return kept_chunks_.at(base); };
+        for (const auto& [base, bytes] : slabs_.regions())
+            chunks.push_back({Kind::kSlab, base, bytes, 0, id(base)});
+        for (const auto& [base, chunk] : large_)
+            chunks.push_back({Kind::kLarge, base, chunk.bytes, chunk.requested, id(base)});
+        for (const auto& [bytes, base] : cached_) chunks.push_back({Kind::kCached, base, bytes, 0, id(base)});
+        for (const BlockAllocator::Block& block : slabs_.used())
+            blocks.push_back(block.base), blocks.push_back(block.requested);
+    }
+    out.part(kMemoryPart);
+    out.list(chunks);
+    out.list(blocks);
+    pools_.save(out);
+}
+
+CUresult TenantMemory::restore(protocol::Reader& in, const Claim& claim) {
+    if (!protocol::take_part(in, kMemoryPart)) return CUDA_ERROR_INVALID_VALUE;
+    const std::vector<SavedChunk> chunks = protocol::take_list<SavedChunk>(in);
+    const std::vector<uint64_t> blocks = protocol::take_list<uint64_t>(in);
+    {
+        Lock lock(mutex_);
+        for (const SavedChunk& chunk : chunks) SMT_TRY(restore_chunk(chunk, claim));
+        for (size_t i = 0; i + 1 < blocks.size(); i += 2) {
+            if (!slabs_.allocate_at(blocks[i], blocks[i + 1])) return CUDA_ERROR_INVALID_VALUE;
+            device_.allocated(blocks[i], blocks[i + 1]);
+        }
+    }
+    pools_.restore(in);
+    return in.good() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Caller holds mutex_.
+CUresult TenantMemory::restore_chunk(const SavedChunk& chunk, const Claim& claim) {
+    using Kind = SavedChunk::Kind;
+    if (!in_device_range(chunk.base, chunk.bytes) || chunk.bytes % kChunkBytes != 0 ||
+        !addresses_.allocate_at(chunk.base, chunk.bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!account_->take(chunk.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUmemGenericAllocationHandle handle = 0;
+    CUresult status = claim(chunk.id, chunk.bytes, &handle);
+    if (status == CUDA_SUCCESS) {
+        status = map(chunk.base, chunk.bytes, handle);
+        driver_.cuMemRelease(handle);
+    }
+    if (status != CUDA_SUCCESS) {
+        addresses_.release(chunk.base);
+        account_->give(chunk.bytes);
+        return status;
+    }
+    kept_chunks_[chunk.base] = chunk.id;
+    if (chunk.kind == Kind::kSlab) {
+        slabs_.add(chunk.base, chunk.bytes);
+    } else if (chunk.kind == Kind::kLarge) {
+        large_[chunk.base] = {chunk.bytes, chunk.requested};
+        device_.allocated(chunk.base, chunk.requested);
+    } else {
+        cached_.insert({chunk.bytes, chunk.base});
+        cached_bytes_ += chunk.bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server

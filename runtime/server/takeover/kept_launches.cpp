@@ -1,0 +1,130 @@
+// Launches of a session that the dispatcher kept back when a fault came: no block of them was under way, but
+// some may be over. The process that takes over keeps them back in turn.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/dispatch/managed_stream.h"
+#include "runtime/protocol/try.h"
+#include "runtime/server/code/code_table.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr uint32_t kKeptPart = 0x4b455054;
+
+dispatch::ManagedFunction* form_of(const LoadedKernel& kernel, dispatch::Form form) {
+    if (form == dispatch::Form::kDoor) return kernel.at_door.function ? &kernel.at_door : nullptr;
+    return form == dispatch::Form::kPersistent ? kernel.managed.load() : nullptr;
+}
+
+}  // namespace
+
+std::string Session::why_kept_launches_stay() const {
+    for (const StreamPointer& stream : streams_.every())
+        for (const dispatch::Work& work : stream->kept) {
+            if (work.graph) return "a graph of it is kept back";
+            if (!code_->find(*work.function)) return "a launch of it is kept back whose kernel is not known";
+            if (stream->reference == protocol::kPerThreadStream)
+                return "a launch of it is kept back on a thread's default stream";
+        }
+    return {};
+}
+
+void Session::save_kept_launches(protocol::StateWriter& out) const {
+    out.part(kKeptPart);
+    uint64_t count = 0;
+    for (const StreamPointer& stream : streams_.every()) count += stream->kept.size();
+    out.scalar(count);
+    for (const StreamPointer& stream : streams_.every())
+        for (const dispatch::Work& work : stream->kept) {
+            const LoadedKernel& kernel = *code_->find(*work.function);
+            KeptLaunch saved{};
+            saved.stream = stream->reference;
+            saved.lane = work.entry.lane;
+            saved.kernel = kernel.id;
+            saved.form = static_cast<uint32_t>(work.function->form);
+            std::copy_n(work.grid, 3, saved.grid);
+            std::copy_n(work.block, 3, saved.block);
+            saved.shared_bytes = work.shared_bytes;
+            saved.unit = work.unit;
+            saved.number = work.number;
+            saved.total = work.total;
+            saved.done = work.done;
+            out.scalar(saved);
+            const size_t bytes = std::min<size_t>(work.parameters.size(), kernel.parameter_bytes);
+            out.list(std::vector<char>(work.parameters.begin(),
+                                       work.parameters.begin() + static_cast<ptrdiff_t>(bytes)));
+            out.list(work.attributes);
+        }
+}
+
+// NOT_SUPPORTED: the kernel has not the form here that the launch is in.
+CUresult Session::restore_kept_launches(protocol::Reader& in) {
+    if (!protocol::take_part(in, kKeptPart)) return CUDA_ERROR_INVALID_VALUE;
+    for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
+        TakenLaunch taken;
+        taken.launch = in.scalar<KeptLaunch>();
+        taken.parameters = protocol::take_list<char>(in);
+        taken.attributes = protocol::take_list<CUlaunchAttribute>(in);
+        const KeptLaunch& launch = taken.launch;
+        const LoadedKernel* const kernel = in.good() ? code_->find(launch.kernel) : nullptr;
+        if (!kernel || !kernel->live.load() || taken.parameters.size() != kernel->parameter_bytes ||
+            launch.done > launch.total)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!form_of(*kernel, static_cast<dispatch::Form>(launch.form))) return CUDA_ERROR_NOT_SUPPORTED;
+        taken_launches_.push_back(std::move(taken));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult Session::launch_kept() {
+    if (taken_launches_.empty()) return CUDA_SUCCESS;
+    const auto half = std::count_if(taken_launches_.begin(), taken_launches_.end(),
+                                    [](const TakenLaunch& each) { return each.launch.done != 0; });
+    note(fmt::format("{} launches are kept back anew, {} of them half done", taken_launches_.size(), half));
+    for (TakenLaunch& taken : std::exchange(taken_launches_, {})) {
+        const KeptLaunch& launch = taken.launch;
+        const LoadedKernel& kernel = *code_->find(launch.kernel);
+        StreamPointer stream;
+        for (const StreamPointer& each : streams_.every())
+            if (each->reference == launch.stream) stream = each;
+        if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+        dispatch::ManagedStream* managed = nullptr;
+        SMT_TRY(streams_.manage(*stream, &managed));
+        dispatch::Work work;
+        work.function = form_of(kernel, static_cast<dispatch::Form>(launch.form));
+        work.entry.kind = journal::Kind::kLaunch;
+        work.entry.session = id_;
+        work.entry.lane = launch.lane;
+        work.entry.stream = launch.stream;
+        work.entry.name = kernel.journal_name;
+        work.entry.text = journal_name_;
+        work.entry.value = kernel.treatment.load();
+        work.entry.registers = kernel.registers;
+        work.entry.shared_bytes = kernel.static_shared + launch.shared_bytes;
+        std::copy_n(launch.grid, 3, work.entry.grid);
+        std::copy_n(launch.block, 3, work.entry.block);
+        std::copy_n(launch.grid, 3, work.grid);
+        std::copy_n(launch.block, 3, work.block);
+        work.shared_bytes = launch.shared_bytes;
+        work.unit = launch.unit;
+        work.total = launch.total;
+        work.done = launch.done;
+        work.attributes = std::move(taken.attributes);
+        work.parameters.reserve(work.function->launch_offset +
+                                std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
+        work.parameters.assign(taken.parameters.begin(), taken.parameters.end());
+        stream->in_flight.name(stream->in_flight.begin(), kernel.journal_name);
+        SMT_TRY(managed->launch(std::move(work)));
+        streams_.note_use(*stream);
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,49 @@
+// What is said between a server and its standby, on a socket of theirs (SOCK_SEQPACKET), one packet each:
+//
+//   server:  kBegin, socket of the keeper                  value: the keeper's process
+//   standby: kReady                                        has its context
+//   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
+//            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
+//            kDone                                         all sessions were sent
+//
+// On a session's line, which is a socket of its own:
+//
+//   standby: kMade          text: what went wrong; empty: nothing
+//   server:  kGo            from here on the session is the standby's
+//
+// A line that is closed before kGo leaves the session with the server, and one that is closed before kMade,
+// too. The standby ends when the first socket is closed before kTakeOver.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace smt::runtime::server {
+
+enum class PacketKind : uint32_t { kBegin = 1, kReady, kTakeOver, kSession, kDone, kMade, kGo };
+
+struct Packet {
+    static constexpr uint32_t kMagic = 0x5354'4d53;
+    uint32_t magic = kMagic;
+    PacketKind kind = PacketKind::kBegin;
+    uint64_t value = 0;
+    char text[240] = {};
+};
+static_assert(sizeof(Packet) == 256);
+
+Packet make_packet(PacketKind kind, uint64_t value = 0, const std::string& text = {});
+// False: the other end is gone, or has not read for two seconds. The caller keeps its descriptors.
+bool put_packet(int socket, const Packet& packet, const std::vector<int>& files = {});
+// False: the other end is gone, or said something else than `kind` with `count` descriptors; nothing is kept
+// then. Waits for `milliseconds` at most; -1: as long as it takes.
+bool take_packet(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,
+                 int milliseconds = -1);
+// Any packet with its descriptors. False: as above.
+bool take_any_packet(int socket, Packet* packet, std::vector<int>* files, int milliseconds);
+
+// A memfd with these bytes; -1: none could be made. read_file() closes it; empty: it cannot be read.
+int file_of(const std::string& bytes);
+std::string read_file(int file, uint64_t bytes);
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,230 @@
+#include "runtime/server/takeover/standby.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/device/device.h"
+#include "runtime/keeper/client.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+#include "runtime/server/takeover/packet.h"
+
+extern char** environ;
+
+namespace smt::runtime::server {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kStandbyDescriptor = 3;
+constexpr int kMostStarts = 4;    // of standbys that end by themselves: then the server goes on without
+constexpr auto kStandStill = 2s;  // for threads that are in a call of the lost driver
+constexpr auto kPatience = 60s;   // for sessions to be made again: images are loaded
+constexpr useconds_t kNudge = 200;
+
+int milliseconds_until(Clock::time_point end) {
+    return static_cast<int>(std::max<int64_t>(0, (end - Clock::now()) / 1ms));
+}
+
+// With the other end of a socket as its descriptor. stderr is the log. 0, or an error number.
+int spawn(const std::string& key, int end, pid_t* pid) {
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    // Through a higher number: dup2 of a descriptor to itself would leave it close-on-exec.
+    const int high = fcntl(end, F_DUPFD_CLOEXEC, kStandbyDescriptor + 1);
+    posix_spawn_file_actions_adddup2(&files, high, kStandbyDescriptor);
+    posix_spawn_file_actions_addclosefrom_np(&files, kStandbyDescriptor + 1);
+    std::string program = "smtd", flag_key = "--key", name = key, flag = "--standby";
+    std::string descriptor = std::to_string(kStandbyDescriptor);
+    char* const arguments[] = {program.data(), flag_key.data(),   name.data(),
+                               flag.data(),    descriptor.data(), nullptr};
+    const int failed = posix_spawn(pid, "/proc/self/exe", &files, nullptr, arguments, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(high);
+    return failed;
+}
+
+}  // namespace
+
+Standby::Standby(device::Device& device, std::string key, std::function<void(const std::string&)> note)
+    : device_(device), key_(std::move(key)), note_(std::move(note)) {}
+
+Standby::~Standby() { drop(); }
+
+void Standby::drop() {
+    ready_.store(false);
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+}
+
+std::string Standby::start() {
+    const int keeper = device_.physical_memory().socket_for_another();
+    if (keeper < 0) return "there is no keeper";
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return close(keeper), std::string("no socket: ") + std::strerror(errno);
+    pid_t pid = -1;
+    const int failed = spawn(key_, ends[1], &pid);
+    close(ends[1]);
+    socket_ = ends[0];
+    const auto of_keeper = static_cast<uint64_t>(device_.physical_memory().keeper_pid());
+    const bool told = !failed && put_packet(socket_, make_packet(PacketKind::kBegin, of_keeper), {keeper});
+    close(keeper);
+    if (failed) return drop(), std::strerror(failed);
+    pid_ = pid;
+    return told ? "" : "it does not take its first message";
+}
+
+void Standby::tick() {
+    if (socket_ < 0) {
+        if (starts_ >= kMostStarts) return;
+        ++starts_;
+        if (const std::string why = start(); !why.empty())
+            note_(fmt::format("no standby: {}: a fault of the GPU ends all programs", why));
+        return;
+    }
+    pollfd watched{socket_, POLLIN, 0};
+    if (poll(&watched, 1, 0) <= 0) return;
+    Packet said;
+    std::vector<int> files;
+    if (take_packet(socket_, PacketKind::kReady, 0, &said, &files)) {
+        ready_.store(true);
+        return note_(
+            fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
+    }
+    drop();
+    const std::string how = keeper::how_it_ended(pid_);
+    note_(fmt::format("the standby, process {}, {}: {}", pid_, how.empty() ? "no longer answers" : how,
+                      starts_ < kMostStarts ? "another one is started"
+                                            : "without one a fault of the GPU ends all programs"));
+}
+
+bool Standby::begin(Server& server, int listening, int lock) {
+    protocol::StateWriter state;
+    state.text(server.status().policy);
+    server.offences().save(state);
+    const int file = file_of(state.all());
+    if (file < 0) return false;
+    const bool sent =
+        put_packet(socket_, make_packet(PacketKind::kTakeOver, state.all().size()), {listening, lock, file});
+    close(file);
+    return sent;
+}
+
+// Empty, or why the session stays. It stands still.
+std::string Standby::send_session(Session& session, int* line) {
+    if (std::string why = session.why_not_carried(); !why.empty()) return why;
+    const std::string state = session.save();
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fmt::format("no socket: {}", std::strerror(errno));
+    const int file = file_of(state);
+    const bool sent = file >= 0 && put_packet(socket_, make_packet(PacketKind::kSession, state.size()),
+                                              {session.socket(), session.arena().file(), file, ends[1]});
+    close(ends[1]);
+    if (file >= 0) close(file);
+    if (!sent) return close(ends[0]), "the other process does not take it";
+    *line = ends[0];
+    return {};
+}
+
+// Empty: the session has left; else why it stays.
+std::string Standby::take_answer(const Line& line) {
+    Packet said;
+    std::vector<int> files;
+    if (!take_packet(line.socket, PacketKind::kMade, 0, &said, &files, 0))
+        return "the other process has ended";
+    if (said.text[0] != 0) return said.text;
+    if (!put_packet(line.socket, make_packet(PacketKind::kGo))) return "the other process has ended";
+    line.session->leave();
+    return {};
+}
+
+void Standby::await_answers(Server& server, std::vector<Line> lines, HandedOver* result) {
+    const auto until = Clock::now() + kPatience;
+    while (!lines.empty()) {
+        std::vector<pollfd> watched;
+        for (const Line& line : lines) watched.push_back({line.socket, POLLIN, 0});
+        const bool late = poll(watched.data(), watched.size(), milliseconds_until(until)) == 0;
+        std::vector<Line> left;
+        for (size_t i = 0; i < lines.size(); ++i) {
+            if (watched[i].revents == 0 && !late) {
+                left.push_back(lines[i]);
+                continue;
+            }
+            const std::string why = late ? "the other process does not answer" : take_answer(lines[i]);
+            close(lines[i].socket);
+            if (why.empty())
+                result->sockets.push_back(lines[i].session->socket());
+            else
+                lines[i].session->give_up(server.fatal(), why);
+        }
+        lines = std::move(left);
+    }
+}
+
+// Each when its threads stand still: one whose call does not return holds no other up.
+void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool goes,
+                            std::vector<Line>* lines) {
+    const auto until = Clock::now() + kStandStill;
+    while (!waiting.empty()) {
+        const bool late = Clock::now() > until;
+        std::vector<Session*> left;
+        for (Session* session : waiting) {
+            Line line{session, -1};
+            std::string why = goes ? "" : "the standby does not answer";
+            if (why.empty() && session->closing()) why = "its program ends";
+            if (why.empty() && !session->stands_still()) {
+                if (!late) {
+                    session->nudge();
+                    left.push_back(session);
+                    continue;
+                }
+                why = "a call of it does not return";
+            }
+            if (why.empty()) why = send_session(*session, &line.socket);
+            if (why.empty())
+                lines->push_back(line);
+            else
+                session->give_up(server.fatal(), why);
+        }
+        waiting = std::move(left);
+        if (!waiting.empty()) usleep(kNudge);
+    }
+}
+
+HandedOver Standby::hand_over(Server& server, int listening, int lock) {
+    HandedOver result;
+    std::vector<Line> lines;
+    const auto begun = Clock::now();
+    result.server = begin(server, listening, lock);
+    const std::vector<Session*> sessions = server.held_sessions();
+    // Before any program ends: the dispatcher would then make launches that it has kept back.
+    for (Session* session : sessions) session->nudge();
+    send_sessions(server, sessions, result.server, &lines);
+    if (result.server) put_packet(socket_, make_packet(PacketKind::kDone));
+    await_answers(server, std::move(lines), &result);
+    server.decided();
+    drop();
+    if (result.server)
+        note_(
+            fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {} ms",
+                        pid_, result.sockets.size(), sessions.size(), (Clock::now() - begun) / 1ms));
+    return result;
+}
+
+}  // namespace smt::runtime::server

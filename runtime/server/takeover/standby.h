@@ -1,0 +1,64 @@
+// The server's end of a takeover: a second process of this program that has its context and its socket to the
+// keeper, and waits. After a fault it gets the sessions that have nothing under way.
+//
+// tick() and hand_over() are for the main thread; ready() for any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace smt::runtime::device {
+class Device;
+}
+
+namespace smt::runtime::server {
+
+class Server;
+class Session;
+
+struct HandedOver {
+    bool server = false;       // the other process has the listening socket and the lock
+    std::vector<int> sockets;  // of the sessions that it has
+};
+
+class Standby {
+public:
+    // `key`: the server's. `note`: a line for the log.
+    Standby(device::Device& device, std::string key, std::function<void(const std::string&)> note);
+    ~Standby();  // the standby ends
+    Standby(const Standby&) = delete;
+    Standby& operator=(const Standby&) = delete;
+
+    // Called periodically: starts the process if there is none, and sees when it is ready or has ended.
+    void tick();
+    bool ready() const { return ready_.load(); }
+    // All sessions are decided when it returns: they have left, or were given up. Takes kPatience at most,
+    // and the time to write their states.
+    HandedOver hand_over(Server& server, int listening, int lock);
+
+private:
+    struct Line {
+        Session* session;
+        int socket;
+    };
+    std::string start();
+    bool begin(Server& server, int listening, int lock);
+    void send_sessions(Server& server, std::vector<Session*> waiting, bool goes, std::vector<Line>* lines);
+    std::string send_session(Session& session, int* line);
+    std::string take_answer(const Line& line);
+    void await_answers(Server& server, std::vector<Line> lines, HandedOver* result);
+    void drop();
+
+    device::Device& device_;
+    const std::string key_;
+    const std::function<void(const std::string&)> note_;
+    int socket_ = -1;
+    int pid_ = -1;
+    int starts_ = 0;
+    std::atomic<bool> ready_{false};
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,201 @@
+// survivor [HOW]: a program that a takeover has to carry: its sums are in device memory and in pinned memory.
+// It adds, says "ready", reads a line, goes on, and says the line again, until there is none. Its kernels use
+// no variable.
+//
+//   survivor        as above
+//   survivor busy   leaves a kernel under way that does not end, before it says "ready"
+//   survivor array  has an array
+//   survivor long   leaves a kernel of a second under way, and waits for it after the first line
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/preload/program.h"
+
+namespace {
+
+constexpr char kImage[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+
+// to[i] += i + step
+.visible .entry accumulate(.param .u64 to, .param .u32 step, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %ntid.x;
+    mov.u32 %r2, %tid.x;
+    mad.lo.s32 %r3, %r0, %r1, %r2;
+    ld.param.u32 %r4, [n];
+    setp.ge.u32 %p, %r3, %r4;
+    @%p bra done;
+    ld.param.u64 %rd0, [to];
+    ld.param.u32 %r5, [step];
+    mul.wide.u32 %rd1, %r3, 4;
+    add.s64 %rd0, %rd0, %rd1;
+    ld.global.u32 %r6, [%rd0];
+    add.u32 %r6, %r6, %r3;
+    add.u32 %r6, %r6, %r5;
+    st.global.u32 [%rd0], %r6;
+done:
+    ret;
+}
+
+// The same to each thread's number, `rounds` times.
+.visible .entry slowly(.param .u64 to, .param .u32 rounds)
+{
+    .reg .pred %p;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %ntid.x;
+    mov.u32 %r2, %tid.x;
+    mad.lo.s32 %r3, %r0, %r1, %r2;
+    ld.param.u32 %r4, [rounds];
+    ld.param.u64 %rd0, [to];
+    mul.wide.u32 %rd1, %r3, 4;
+    add.s64 %rd0, %rd0, %rd1;
+    ld.global.u32 %r6, [%rd0];
+again:
+    add.u32 %r6, %r6, %r3;
+    sub.u32 %r4, %r4, 1;
+    setp.ne.u32 %p, %r4, 0;
+    @%p bra again;
+    st.global.u32 [%rd0], %r6;
+    ret;
+}
+
+.visible .entry endless()
+{
+again:
+    bra again;
+}
+)";
+
+constexpr unsigned kNumbers = 3000;
+constexpr unsigned kBlocks = 4096, kThreads = 64, kRounds = 400;  // of the long kernel
+
+const char* name_of(CUresult status) {
+    const char* name = nullptr;
+    cuGetErrorName(status, &name);
+    return name ? name : "?";
+}
+
+[[noreturn]] void end_with(CUresult status) {
+    std::puts(name_of(status));
+    std::exit(0);
+}
+
+#define GO(call) \
+    if (const CUresult status_ = (call); status_ != CUDA_SUCCESS) end_with(status_)
+
+struct Program {
+    CUfunction accumulate = nullptr;
+    CUstream streams[2] = {};
+    CUevent event = nullptr;
+    CUdeviceptr small = 0, large = 0, pooled = 0;
+    unsigned* pinned = nullptr;
+    unsigned step = 0, expected = 0;  // of element 0: the sum of all steps
+
+    void begin(CUmodule module) {
+        CHECK(cuModuleGetFunction(&accumulate, module, "accumulate"));
+        CHECK(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
+        CHECK(cuStreamCreate(&streams[1], CU_STREAM_DEFAULT));
+        CHECK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+        CHECK(cuMemAlloc(&small, kNumbers * 4));
+        CHECK(cuMemAlloc(&large, 5u << 20));
+        CHECK(cuMemAllocAsync(&pooled, kNumbers * 4, streams[0]));
+        CHECK(cuMemAllocHost(reinterpret_cast<void**>(&pinned), kNumbers * 4));
+        CHECK(cuMemsetD32(small, 0, kNumbers));
+        CHECK(cuMemsetD32(large, 0, (5u << 20) / 4));
+        CHECK(cuMemsetD32(pooled, 0, kNumbers));
+        std::memset(pinned, 0, kNumbers * 4);
+        CHECK(cuCtxSynchronize());
+    }
+    CUresult add(CUdeviceptr to, CUstream stream) {
+        unsigned n = kNumbers;
+        void* parameters[] = {&to, &step, &n};
+        return cuLaunchKernel(accumulate, (n + 127) / 128, 1, 1, 128, 1, 1, 0, stream, parameters, nullptr);
+    }
+    void work() {
+        ++step;
+        expected += step;
+        GO(add(small, streams[0]));
+        GO(cuEventRecord(event, streams[0]));
+        GO(cuStreamWaitEvent(streams[1], event, 0));
+        GO(add(large, streams[1]));
+        GO(add(pooled, nullptr));
+        GO(add(reinterpret_cast<CUdeviceptr>(pinned), streams[1]));
+        GO(cuCtxSynchronize());
+    }
+    void look() {
+        std::vector<unsigned> found(kNumbers);
+        for (CUdeviceptr each : {small, large, pooled, reinterpret_cast<CUdeviceptr>(pinned)}) {
+            GO(cuMemcpyDtoH(found.data(), each, kNumbers * 4));
+            for (unsigned i = 0; i < kNumbers; ++i) REQUIRE(found[i] == expected + step * i);
+        }
+        for (unsigned i = 0; i < kNumbers; ++i) REQUIRE(pinned[i] == expected + step * i);
+    }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::string how = count > 1 ? arguments[1] : "";
+    preload::start();
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kImage));
+    Program program;
+    program.begin(module);
+    program.work();
+    program.look();
+    if (how == "array") {
+        CUarray array = nullptr;
+        CUDA_ARRAY_DESCRIPTOR shape{64, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+        CHECK(cuArrayCreate(&array, &shape));
+    }
+    if (how == "busy") {
+        CUfunction endless = nullptr;
+        CHECK(cuModuleGetFunction(&endless, module, "endless"));
+        CHECK(cuLaunchKernel(endless, 1, 1, 1, 1, 1, 1, 0, program.streams[0], nullptr, nullptr));
+        REQUIRE(cuStreamQuery(program.streams[0]) == CUDA_ERROR_NOT_READY);
+    }
+    CUdeviceptr numbers = 0;
+    if (how == "long") {
+        CUfunction slowly = nullptr;
+        unsigned rounds = kRounds;
+        void* parameters[] = {&numbers, &rounds};
+        CHECK(cuModuleGetFunction(&slowly, module, "slowly"));
+        CHECK(cuMemAlloc(&numbers, kBlocks * kThreads * 4));
+        CHECK(cuMemsetD32(numbers, 0, kBlocks * kThreads));
+        CHECK(cuCtxSynchronize());
+        CHECK(cuLaunchKernel(slowly, kBlocks, 1, 1, kThreads, 1, 1, 0, program.streams[0], parameters,
+                             nullptr));
+    }
+    std::puts("ready");
+    std::fflush(stdout);
+    char line[64];
+    while (std::fgets(line, sizeof line, stdin)) {
+        if (numbers) {
+            std::vector<unsigned> found(kBlocks * kThreads);
+            GO(cuStreamSynchronize(program.streams[0]));
+            GO(cuMemcpyDtoH(found.data(), numbers, kBlocks * kThreads * 4));
+            for (unsigned i = 0; i < kBlocks * kThreads; ++i) REQUIRE(found[i] == kRounds * i);  // once each
+        }
+        program.work();
+        program.look();
+        // what it makes from now on lies beside what it had
+        CUdeviceptr more = 0;
+        GO(cuMemAlloc(&more, 4096));
+        GO(cuMemsetD32(more, 7, 1024));
+        program.look();
+        GO(cuMemFree(more));
+        std::printf("%s", line);
+        std::fflush(stdout);
+    }
+    std::puts("CUDA_SUCCESS");
+}

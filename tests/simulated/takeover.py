@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Takeover on the simulated device: a fault of one program's kernel, and who goes on.
+
+    takeover.py SMT FOLDER_OF_PROGRAMS SCENARIO
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from place import MANAGED, PATIENCE, Place, finish, runs
+
+READY = r"a standby, process (\d+), is ready to take over"
+
+
+class Over(Place):
+    """A server whose device has one context, with a standby."""
+
+    def __init__(self, smt, programs, **settings):
+        super().__init__(smt, programs, one_context=1, **settings)
+        self.environment["SMT_KEEPER"] = "takeover"
+        self.standbys = []
+
+    def log(self):
+        """Of all servers, in the order in which they were: each takeover begins another log."""
+        folder = pathlib.Path(self.folder.name)
+        logs = sorted(folder.glob("*.log.*"), reverse=True) + sorted(folder.glob("*.log"))
+        return "".join(path.read_text() for path in logs)
+
+    def await_standby(self):
+        """The process that is ready, after the ones that were there before."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = [int(pid) for pid in re.findall(READY, self.log())]
+            if len(found) > len(self.standbys):
+                self.standbys = found
+                return found[-1]
+            assert time.monotonic() < deadline, "no standby becomes ready:\n" + self.log()
+            time.sleep(0.02)
+
+    def survivor(self, tenant, *arguments, options=()):
+        program = self.start(tenant, "survivor", *arguments, options=options, stdin=subprocess.PIPE)
+        line = program.stdout.readline()
+        assert line == "ready\n", line + program.stdout.read()
+        return program
+
+    def status(self, *command):
+        return subprocess.run([self.smt, *command, "status"], env=self.environment, check=True,
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
+
+    def server_pid(self):
+        return int(re.search(r"process +(\d+)", self.status("server"))[1])
+
+
+
+def say(program, word):
+    """The program works, and answers with the word."""
+    program.stdin.write(word + "\n")
+    program.stdin.flush()
+    line = program.stdout.readline()
+    assert line == word + "\n", line + program.stdout.read()
+
+
+def finish_survivor(program):
+    output = program.communicate(timeout=PATIENCE)[0]
+    assert output == "CUDA_SUCCESS\n" and program.returncode == 0, output
+
+
+def await_end(pid):
+    deadline = time.monotonic() + PATIENCE
+    while runs(pid):
+        assert time.monotonic() < deadline, f"process {pid} goes on"
+        time.sleep(0.02)
+
+
+def fault(place):
+    fault_of(place, "culprit")
+
+
+def fault_of(place, tenant):
+    output = place.run(tenant, "misbehave", "wild")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+
+
+def idle_goes_on(smt, programs):
+    """An idle program has its memory after another one's fault, and goes on computing."""
+    with Over(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        standby = place.await_standby()
+        fault(place)
+        for word in ("once", "twice"):
+            say(survivor, word)
+        finish_survivor(survivor)
+        place.wait_for_line(f"process {standby} serves from now on, 1 of 2 sessions")
+
+
+def held_back_goes_on(smt, programs):
+    """A program whose launch the policy holds back, as a more urgent one has the device: the launch is made
+    after the takeover."""
+    with Over(smt, programs, step_limit=15_000_000) as place:
+        place.environment["SMT_POLICY"] = "priority"
+        survivor = place.survivor("survivor", options=("--priority", "low"))
+        place.await_standby()
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        survivor.stdin.write("held\n")
+        survivor.stdin.flush()
+        assert "is lost" not in place.log(), "the fault was too early to see that anything was held back"
+        line = survivor.stdout.readline()
+        assert line == "held\n", line + survivor.stdout.read()
+        # Its launch had come, and was not under way, or it would not be here.
+        assert "Under way was work of tenant survivor (sim_survivor" in place.log(), place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
+def stopped_goes_on(smt, programs):
+    """A launch that was stopped half way goes on at the block where it was: each block runs once. And one
+    that is kept back behind a more urgent program."""
+    with Over(smt, programs, step_limit=15_000_000) as place:
+        place.environment.update(SMT_POLICY="priority", SMT_COMPILE=MANAGED)
+        survivor = place.survivor("survivor", "long", options=("--priority", "low"))
+        place.await_standby()
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        say(survivor, "on")
+        found = re.search(r"(\d+) launches are kept back anew, (\d+) of them half done", place.log())
+        assert found and int(found[2]) == 1, place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
+def busy_gets_the_error(smt, programs):
+    """A program with a kernel under way ends with the error, one with an array too, each with the reason in
+    the log; a third goes on."""
+    with Over(smt, programs, grace=50) as place:
+        survivor = place.survivor("survivor")
+        array = place.survivor("array", "array")
+        busy = place.survivor("busy", "busy")
+        place.await_standby()
+        fault(place)
+        for program in (busy, array):
+            output = program.communicate("go\n", timeout=PATIENCE)[0]
+            assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        say(survivor, "on")
+        finish_survivor(survivor)
+        for text in (r"\(busy, pid \d+\): it ends, as .*kernels of it were under way",
+                     r"\(array, pid \d+\): it ends, as .*it has arrays"):
+            assert re.search(text, place.log()), place.log()
+
+
+def two_faults(smt, programs):
+    """The process that took over is taken over from in turn."""
+    with Over(smt, programs) as place:
+        survivors = [place.survivor(name) for name in ("one", "two")]
+        servers = []
+        for turn in range(3):
+            place.await_standby()
+            servers.append(place.server_pid())
+            fault_of(place, f"culprit{turn}")
+            for program in survivors:
+                say(program, f"turn {turn}")
+        for program in survivors:
+            finish_survivor(program)
+        assert len({*servers, place.server_pid()}) == 4, servers
+        assert servers[1:] == place.standbys[:2], (servers, place.standbys)
+
+
+def new_program_after(smt, programs):
+    """Programs that come later find the process that took over, and it gives all memory back at the end."""
+    with Over(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        standby = place.await_standby()
+        fault(place)
+        place.run("next", "work", "2", "8")
+        assert place.server_pid() == standby
+        say(survivor, "on")
+        place.run("memory", "memory")
+        finish_survivor(survivor)
+        place.wait_until_empty()
+        keeper = int(re.findall(r"belongs to smt-keeper, process (\d+)", place.log())[0])
+        folder = pathlib.Path(f"/proc/{keeper}/fd")
+        files = [os.readlink(file) for file in folder.iterdir()] if os.access(folder, os.R_OK) else []
+        assert not any("smt-kept" in file for file in files), files
+    for pid in (keeper, standby, *place.standbys):
+        await_end(pid)
+
+
+def standby_killed(smt, programs):
+    """Another one is started. Without one, everything ends as it did."""
+    with Over(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        os.kill(place.await_standby(), signal.SIGKILL)
+        place.wait_for_line("was killed by signal 9: another one is started")
+        place.await_standby()
+        fault(place)
+        say(survivor, "on")
+        for _ in range(4):
+            os.kill(place.await_standby(), signal.SIGKILL)
+        place.wait_for_line("without one a fault of the GPU ends all programs")
+        fault(place)
+        output = survivor.communicate("go\n", timeout=PATIENCE)[0]
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        place.run("next", "work", "2", "8")
+
+
+def standby_stopped(smt, programs):
+    """A standby that has ended without the server having seen it: the fault ends all, and nothing hangs."""
+    with Over(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        standby = place.await_standby()
+        culprit = place.start("culprit", "bystander", stdin=subprocess.PIPE)
+        assert culprit.stdout.readline() == "ready\n"
+        os.kill(standby, signal.SIGSTOP)
+        fault(place)
+        time.sleep(0.2)
+        os.kill(standby, signal.SIGKILL)
+        for program in (survivor, culprit):
+            output = program.communicate("go\n", timeout=PATIENCE)[0]
+            assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        place.run("next", "work", "2", "8")
+
+
+def offender_is_refused(smt, programs):
+    """A tenant that faults again and again is refused for a time; others are not."""
+    with Over(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        for turn in range(4):
+            place.await_standby()
+            fault(place)
+            say(survivor, f"turn {turn}")
+        refused = place.start("culprit", "work", "2", "8")
+        output = refused.communicate(timeout=PATIENCE)[0]
+        assert refused.returncode != 0, output
+        assert "have lost the GPU's context 4 times within an hour" in output, output
+        place.run("next", "work", "2", "8")
+        finish_survivor(survivor)
+
+
+def in_calls(smt, programs):
+    """Programs that compute all the time either go on with right results or end with the error; nothing
+    hangs, and what comes later is served."""
+    with Over(smt, programs) as place:
+        idle = place.survivor("idle")
+        for turn in range(3):
+            place.await_standby()
+            busy = [place.survivor(f"busy{i}") for i in range(3)]
+            for program in busy:
+                program.stdin.write("go\n" * 60)
+                program.stdin.close()
+            fault_of(place, f"culprit{turn}")
+            for program in busy:
+                lines = program.stdout.read().splitlines()
+                assert program.wait(timeout=PATIENCE) == 0, lines
+                assert lines[-1] in ("CUDA_SUCCESS", "CUDA_ERROR_ILLEGAL_ADDRESS"), lines
+            say(idle, f"turn {turn}")
+        finish_survivor(idle)
+        place.run("next", "work", "2", "8")
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:4]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()
