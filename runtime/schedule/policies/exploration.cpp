@@ -18,7 +18,7 @@ constexpr uint64_t kWhole = uint64_t{1} << 30;
 constexpr auto kSoon = std::chrono::milliseconds(1);  // what could not be tried just now is tried then
 constexpr double kLeastRounds = 2, kRounds = 8;       // of all CTAs, in a slice; as in profiles/plan.h
 
-double ns_of(Duration duration) { return std::chrono::duration<double, std::nano>(duration).count(); }
+double explored_ns(Duration duration) { return std::chrono::duration<double, std::nano>(duration).count(); }
 
 bool is_timed(const Profile& profile, int sms, int ctas) {
     return std::ranges::any_of(
@@ -47,7 +47,7 @@ bool was_measured(const Profile& first, const Profile& second, const Device& dev
 // Time of a block beside as many as fit.
 double block_ns(const Kernel& kernel, const Device& device, int most) {
     const double rounds = static_cast<double>(kernel.blocks) / (most * std::max(1, device.multiprocessors));
-    return ns_of(*kernel.predicted) / std::max(1.0, rounds);
+    return explored_ns(*kernel.predicted) / std::max(1.0, rounds);
 }
 
 const Kernel* kernel_of(const Snapshot& snapshot, uint64_t id) {
@@ -172,9 +172,9 @@ std::optional<Exploration::Trial> Exploration::alone(const Kernel& kernel, const
     trial.key = {kernel.profile->identity, static_cast<uint64_t>(sms), static_cast<uint64_t>(ctas)};
     if (is_timed(*kernel.profile, sms, ctas) || given_up(trial.key)) return std::nullopt;
     const double block = block_ns(kernel, device, most_ctas(kernel, limits_of(device)));
-    if (kLeastRounds * block > ns_of(knobs_.longest_sample)) return std::nullopt;
-    const double rounds = std::max(std::ceil(ns_of(knobs_.least_sample) / block),
-                                   std::clamp(ns_of(knobs_.longest_sample) / block, kLeastRounds, kRounds));
+    if (kLeastRounds * block > explored_ns(knobs_.longest_sample)) return std::nullopt;
+    const double rounds = std::max(std::ceil(explored_ns(knobs_.least_sample) / block),
+                                   std::clamp(explored_ns(knobs_.longest_sample) / block, kLeastRounds, kRounds));
     const double places = static_cast<double>(sms) * ctas;
     const auto left = static_cast<double>(blocks_left(kernel));
     if (static_cast<double>(kernel.blocks) < kLeastRounds * places) return std::nullopt;
@@ -215,7 +215,7 @@ bool Exploration::is_over(const Snapshot& snapshot, TimePoint now) {
 void Exploration::end(TimePoint now) {
     ++tries_[trial_->key];
     const Duration took = now - trial_->begun;
-    next_ = now + nanoseconds(ns_of(took) * (1 / knobs_.part - 1));
+    next_ = now + nanoseconds(explored_ns(took) * (1 / knobs_.part - 1));
     trial_.reset();
     ended_ = true;
     seen_.clear();
