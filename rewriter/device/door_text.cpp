@@ -108,7 +108,7 @@ ASK:
   add.u32 x, x, 2;
   shl.b32 x, x, shift;
   and.b32 n, word, 0x40000000;
-MOVE:
+RAISE:
   or.b32 x, x, n;
   atom.relaxed.gpu.global.max.u32 word, [frontier], x;
   setp.lt.s32 done, word, 0;
@@ -116,7 +116,7 @@ MOVE:
   and.b32 y, word, 0x40000000;
   setp.eq.u32 done, y, n;
   mov.u32 n, y;
-  @!done bra MOVE;
+  @!done bra RAISE;
   bra ADMITTED;
 FINAL:
   @!beyond bra ADMITTED;

@@ -173,8 +173,9 @@ std::optional<Exploration::Trial> Exploration::alone(const Kernel& kernel, const
     if (is_timed(*kernel.profile, sms, ctas) || given_up(trial.key)) return std::nullopt;
     const double block = block_ns(kernel, device, most_ctas(kernel, limits_of(device)));
     if (kLeastRounds * block > explored_ns(knobs_.longest_sample)) return std::nullopt;
-    const double rounds = std::max(std::ceil(explored_ns(knobs_.least_sample) / block),
-                                   std::clamp(explored_ns(knobs_.longest_sample) / block, kLeastRounds, kRounds));
+    const double rounds =
+        std::max(std::ceil(explored_ns(knobs_.least_sample) / block),
+                 std::clamp(explored_ns(knobs_.longest_sample) / block, kLeastRounds, kRounds));
     const double places = static_cast<double>(sms) * ctas;
     const auto left = static_cast<double>(blocks_left(kernel));
     if (static_cast<double>(kernel.blocks) < kLeastRounds * places) return std::nullopt;
