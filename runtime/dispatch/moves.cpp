@@ -146,9 +146,10 @@ KernelCall MoveLaunch::call() const {
 CUresult Moves::load() {
     const std::lock_guard lock(mutex_);
     if (loaded()) return CUDA_SUCCESS;
-    if (!failed_) failed_ = load_all();
-    loaded_.store(*failed_ == CUDA_SUCCESS, std::memory_order_release);
-    return *failed_;
+    if (failed()) return CUDA_ERROR_NOT_SUPPORTED;
+    const CUresult status = load_all();
+    state_.store(status == CUDA_SUCCESS ? State::kLoaded : State::kFailed, std::memory_order_release);
+    return status;
 }
 
 CUresult Moves::load_all() {

@@ -11,7 +11,6 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <span>
 
 #include "driver_api.gen.h"
@@ -48,8 +47,9 @@ public:
     Moves(const Moves&) = delete;
     Moves& operator=(const Moves&) = delete;
 
-    bool loaded() const { return loaded_.load(std::memory_order_acquire); }
-    CUresult load();  // waits as a load does: quiesce.h. The same error again where it has failed
+    bool loaded() const { return state_.load(std::memory_order_acquire) == State::kLoaded; }
+    bool failed() const { return state_.load(std::memory_order_relaxed) == State::kFailed; }
+    CUresult load();  // waits as a load does: quiesce.h. Once it has failed it fails at once
     // Precondition: loaded(). NOT_SUPPORTED: no kernel does that, as arrays, host memory, and boxes of
     // several layers.
     CUresult plan(const CUDA_MEMSET_NODE_PARAMS& node, MoveLaunch* launch);
@@ -65,9 +65,9 @@ private:
 
     const DriverApi& driver_;
     std::mutex mutex_;  // held while they are loaded
-    std::optional<CUresult> failed_;
-    std::atomic<bool> loaded_{false};
-    ManagedFunction fills_[std::size(kSizes)], copies_[std::size(kSizes)];  // constant once loaded_
+    enum class State { kNew, kLoaded, kFailed };
+    std::atomic<State> state_{State::kNew};
+    ManagedFunction fills_[std::size(kSizes)], copies_[std::size(kSizes)];  // constant once loaded
 };
 
 }  // namespace smt::runtime::dispatch

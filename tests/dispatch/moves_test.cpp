@@ -70,6 +70,22 @@ CUDA_MEMCPY3D copy_of(CUdeviceptr to, CUdeviceptr from, size_t width, size_t hei
 
 }  // namespace
 
+TEST_CASE("moves: kernels that cannot be loaded are not tried again", "[dispatch]") {
+    static int loads = 0;
+    DriverApi driver{};
+    driver.cuModuleLoadDataEx = [](CUmodule*, const void*, unsigned, CUjit_option*, void**) {
+        ++loads;
+        return CUDA_ERROR_INVALID_PTX;
+    };
+    Moves moves(driver);
+    CHECK_FALSE(moves.failed());
+    CHECK(moves.load() == CUDA_ERROR_INVALID_PTX);
+    CHECK(moves.failed());
+    CHECK(moves.load() == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_FALSE(moves.loaded());
+    CHECK(loads == 1);
+}
+
 TEST_CASE("moves: fills are made of the widest elements that fit", "[dispatch]") {
     const Planned it;
     unsigned value = 0;

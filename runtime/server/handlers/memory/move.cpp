@@ -1,5 +1,7 @@
 #include "runtime/server/handlers/memory/move.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -22,9 +24,17 @@ CUresult launch_move(Call& call, Stream& stream, const PlanMove& plan) {
         session.streams().capturing(stream.handle) || !managed->ends_with_door())
         return CUDA_ERROR_NOT_SUPPORTED;
     dispatch::Moves& moves = session.server().dispatcher().supplies().moves();
+    if (moves.failed()) return CUDA_ERROR_NOT_SUPPORTED;
     if (!moves.loaded()) {
         const dispatch::Quiesce others(session.server().dispatcher(), tenant);
-        if (moves.load() != CUDA_SUCCESS) return CUDA_ERROR_NOT_SUPPORTED;
+        const CUresult status = moves.load();
+        if (status != CUDA_SUCCESS) {
+            session.server().note(
+                fmt::format("fills and copies wait for launches that may be stopped: error "
+                            "{} when the kernels for them were loaded",
+                            static_cast<int>(status)));
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
     }
     dispatch::MoveLaunch launch;
     SMT_TRY(plan(moves, &launch));
