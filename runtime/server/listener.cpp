@@ -111,7 +111,7 @@ bool Listener::run() {
             reap();
             if (owner_.server) owner_.server->tick();
             if (standby_ && !handed_over_) standby_->tick();
-            if (owner_.server && owner_.server->holds()) hand_over();
+            if (standby_ && owner_.server && owner_.server->holds()) hand_over(*standby_);
         } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
             usleep(10'000);
@@ -183,9 +183,9 @@ void Listener::take(const protocol::Hello& hello, int socket, Session::Taken tak
 }
 
 // The sessions that another process has are not touched any more: their sockets are its own now.
-void Listener::hand_over() {
+void Listener::hand_over(Standby& standby) {
     Server& server = *owner_.server;
-    const HandedOver result = standby_->hand_over(server, listen_, lock_);
+    const HandedOver result = standby.hand_over(server, listen_, lock_);
     handed_over_ = result.server;
     if (handed_over_) {
         epoll_ctl(poll_, EPOLL_CTL_DEL, listen_, nullptr);  // closing does not: another process has it open

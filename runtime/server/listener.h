@@ -41,7 +41,7 @@ public:
 
 private:
     bool watch(std::string& error);
-    void hand_over();
+    void hand_over(Standby& standby);
     void wait(int milliseconds);
     void accept_all();
     void take(int socket);

@@ -289,7 +289,8 @@ bool Handles::take_from_graph(CUuserObject object, CUgraph graph, uint64_t count
     if (!known || !holder) return false;
     auto held = holder->user_objects.find(known->id);
     if (held == holder->user_objects.end() || held->second < count) return false;
-    if ((held->second -= count) == 0) holder->user_objects.erase(held);
+    held->second -= count;
+    if (held->second == 0) holder->user_objects.erase(held);
     known->graph_references -= count;
     settle(known);
     return true;
