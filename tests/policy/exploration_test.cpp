@@ -21,7 +21,7 @@ Kernel strange(uint64_t id, const Resources& cta, std::shared_ptr<const Profile>
     Kernel made = kernel(id, 1000, cta);
     made.session = static_cast<uint32_t>(id);
     made.profile = std::move(profile);
-    made.predicted = 50us * (1000 / (4 * fitting(kSm, cta)));
+    made.predicted = 50us * (1000 / (4 * std::max(1, fitting(kSm, cta))));
     return made;
 }
 
