@@ -1,6 +1,8 @@
 // What policies try out, as tables. What comes of it through the whole server: tests/simulated/profiles.py.
 #include "runtime/schedule/policies/exploration.h"
 
+#include <algorithm>
+
 #include "tests/policy/snapshots.h"
 
 using namespace smt::tests;
