@@ -13,21 +13,26 @@ std::optional<Request> Requests::note(bool works, uint64_t launches, TimePoint n
     std::optional<Request> over;
     begun_ = false;
     if (!counted_) counted_ = works ? launches - std::min<uint64_t>(launches, 1) : launches;
-    if (state_ == State::kPauses && now - paused_ >= longest_pause()) over = end(paused_, false);
+    // Of launches that have begun and ended since the last look it is not known when: the pause is as long as
+    // it was then.
+    const bool unseen = state_ == State::kPauses && launches > launches_ + (works ? 1 : 0);
+    const TimePoint pause_end = unseen ? looked_ : now;
+    looked_ = now;
+    if (state_ == State::kPauses && pause_end - paused_ >= longest_pause()) over = end(paused_, false);
     if (state_ != State::kNone && now - began_ >= knobs_.longest) {
         launches_ = state_ == State::kWorks ? launches : launches_;
         over = end(state_ == State::kWorks ? now : paused_, true);
     }
+    if (state_ == State::kPauses && (works || unseen) && pause_end - paused_ > knobs_.least)
+        pauses_ += pause_end - paused_;
     if (works) {
         if (state_ == State::kNone) {
             begun_ = true;
             began_ = now;
             pauses_ = {};
-        } else if (state_ == State::kPauses && now - paused_ > knobs_.least) {
-            pauses_ += now - paused_;
         }
         state_ = State::kWorks;
-    } else if (state_ == State::kWorks) {
+    } else if (state_ == State::kWorks || (state_ == State::kPauses && unseen)) {
         state_ = State::kPauses;
         paused_ = now;
         launches_ = launches;

@@ -64,7 +64,7 @@ private:
     PauseKnobs knobs_;
     State state_ = State::kNone;
     bool begun_ = false;
-    TimePoint began_{}, paused_{};
+    TimePoint began_{}, paused_{}, looked_{};
     Duration pauses_{};                // longer than `least`
     std::optional<uint64_t> counted_;  // launches of the requests before
     uint64_t launches_ = 0;            // at the last look with work, or at the pause's begin

@@ -51,6 +51,23 @@ TEST_CASE("requests: one that is seen to be over when the next one begins", "[po
     CHECK(line.at(13ms, false, 14)->launches == 7);
 }
 
+TEST_CASE("requests: launches that no look saw leave no pause behind", "[policy]") {
+    Timeline line;
+    line.at(0us, true, 1);
+    line.at(20us, false, 1);
+    for (int look = 1; look < 20; ++look) {  // each comes between two launches
+        CHECK_FALSE(line.at(20us + look * 90us, false, 1 + look * 3));
+        CHECK(line.requests.at_work(kBegin + 20us + look * 90us));
+    }
+    CHECK_FALSE(line.at(2220us, true, 61));  // it was idle for 90 us at least, not for 490
+    CHECK_FALSE(line.requests.has_begun());
+    line.at(2240us, false, 61);
+    const auto over = line.at(5ms, false, 61);
+    REQUIRE(over);
+    CHECK(over->launches == 61);
+    CHECK(over->busy == 2240us);
+}
+
 TEST_CASE("requests: long pauses within one are no work", "[policy]") {
     Timeline line;
     line.at(0us, true, 1);
