@@ -56,6 +56,8 @@ public:
     virtual bool lets_begin(std::string_view /*tenant*/, int /*priority*/) const { return false; }
     // The numbers of multiprocessors that confinements use, so that the sets can be created in advance.
     virtual std::vector<int> parts(const Device&) const { return {}; }
+    // What decide() does with this policy; for another policy that leaves a decision to it.
+    virtual void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) = 0;
     Decision decide(const Snapshot& snapshot, TimePoint now) {
         wanted_.begin(snapshot);
         want(snapshot, now, wanted_);
@@ -69,7 +71,6 @@ public:
     virtual void recall(Policy& /*earlier*/) {}
 
 protected:
-    virtual void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) = 0;
     explicit Policy(const AgingKnobs& aging = {}) : knobs_(aging) {}
     // The starvation guard. Each group of kernels has a turn of its own.
     Aging& aging(int group = 0) { return aging_.try_emplace(group, knobs_).first->second; }

@@ -19,6 +19,11 @@
 // that is idle when its turn comes is skipped. It still counts for T and keeps its place in the round for the
 // idle grace period. A tenant alone runs without turns.
 //
+// Crowds of short kernels (not in the paper): while `crowd` tenants or more are in the round, and no kernel
+// takes longer than `short_kernel`, they run at the same time, and weights hold as under policy share. One
+// tenant at a time leaves a third of the device idle then: between the launches of a program, and where a
+// kernel has fewer blocks than places.
+//
 // Without a profile, O is by estimate.h. Unmanaged work is not stopped, and runs in others' turns too.
 //
 // No tenant starves: a round is finite and includes all tenants with work.
@@ -43,6 +48,7 @@ struct Share {
     double preemption_ns = 0;  // O
     bool has_work = false;
     bool runs = false;                   // or is stopping
+    bool is_short = false;               // all its kernels are, now or when it last had some
     bool runs_on = false;                // beyond its turn,
     TimePoint ended{};                   // which ended then
     std::optional<TimePoint> idle = {};  // start of the idle time
@@ -51,15 +57,24 @@ struct Share {
 
 class Fair final : public Policy {
 public:
-    explicit Fair(const FairKnobs& knobs) : knobs_(knobs), idle_grace_(knobs.idle_grace) {}
+    explicit Fair(const FairKnobs& knobs)
+        : knobs_(knobs), idle_grace_(knobs.idle_grace), for_crowds_(make_share()) {}
     std::string_view name() const override { return "fair"; }
     Stops stops() const override { return Stops::kAny; }
     bool leaves_alone() const override { return true; }
+    bool lets_begin(std::string_view tenant, int priority) const override {
+        return crowded_ && for_crowds_->lets_begin(tenant, priority);
+    }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         note_work(snapshot, now);
         note_debts(now);
         dismiss(now);
+        crowded_ = is_crowd(snapshot);
+        if (crowded_) {
+            turn_.clear();
+            return for_crowds_->want(snapshot, now, wanted);
+        }
         take_turns(now, wanted);
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) {
@@ -80,8 +95,9 @@ private:
             if (!kernel.stoppable()) continue;
             auto share = find(kernel.tenant);
             if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
-            if (!share->has_work) share->preemption_ns = 0;
+            if (!share->has_work) share->preemption_ns = 0, share->is_short = true;
             share->has_work = true;
+            share->is_short &= kernel.predicted && *kernel.predicted <= knobs_.short_kernel;
             share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
@@ -92,6 +108,11 @@ private:
             else
                 idle_grace_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
         }
+    }
+
+    bool is_crowd(const Snapshot& snapshot) const {
+        return ring_.size() >= knobs_.crowd && std::ranges::all_of(ring_, &Share::is_short) &&
+               std::ranges::all_of(snapshot.kernels, &Kernel::stoppable);
     }
 
     // Removes idle tenants after the idle grace period, with their debts, except the one that has the turn.
@@ -176,6 +197,8 @@ private:
 
     FairKnobs knobs_;
     IdleGrace<std::string> idle_grace_;  // by tenant
+    const std::unique_ptr<Policy> for_crowds_;
+    bool crowded_ = false;  // at the last call
     std::vector<Share> ring_;
     std::string turn_;     // the tenant that has the turn; empty: none
     double epoch_ns_ = 0;  // T of this round,

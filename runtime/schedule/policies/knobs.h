@@ -35,6 +35,9 @@ struct FairKnobs {
     Duration shortest = std::chrono::microseconds(100);
     // A tenant keeps its turn through idle times of this length, or longer ones once learnt (idle_grace.h).
     Duration idle_grace = std::chrono::microseconds(200);
+    // So many tenants whose kernels are all short run at the same time. 0 for `short_kernel` is the paper's.
+    size_t crowd = 3;
+    Duration short_kernel = kShortKernel;
 };
 
 struct ShareKnobs {
