@@ -114,6 +114,7 @@ Hello hello() {
     message.pid = getpid();
     using settings::Id, settings::number_of;
     message.memory_limit = number_of(Id::kMemoryLimit);
+    message.memory_wait_ms = static_cast<uint32_t>(number_of(Id::kMemoryWait)) * 1000;
     message.priority = priority();
     message.weight_thousandths = weight();
     message.p99_us = p99();

@@ -21,11 +21,14 @@
 //
 //   query := StatusRequest{kStatus | kStop}, StatusReply
 //          | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
-//          | PolicyRequest, PolicyReply
+//          | PolicyRequest, ChangeReply
+//          | MemoryLimitRequest, ChangeReply
 //          | SettingsRequest, SettingsReply
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "runtime/protocol/version.h"
 
@@ -36,6 +39,12 @@ inline constexpr uint32_t kTenantNameBytes = 64;
 inline constexpr uint32_t kMessageBytes = 256;
 inline constexpr uint32_t kPolicyNameBytes = 32;
 inline constexpr uint32_t kWaitBytes = 128;
+
+// The text of a field, which may lack its NUL.
+template <size_t kBytes>
+std::string_view text_in(const char (&field)[kBytes]) {
+    return {field, strnlen(field, kBytes)};
+}
 
 enum class ControlKind : uint32_t {
     kHello = 1,
@@ -49,11 +58,12 @@ enum class ControlKind : uint32_t {
     kCaptured = 9,
     kTenants = 10,  // from `smt status`: reply StatusReply, then a TenantStatus per session, then closed
     kTenantStatus = 11,
-    kSetPolicy = 12,  // from `smt policy set`: reply PolicyReply, then closed
-    kPolicyReply = 13,
+    kSetPolicy = 12,  // from `smt policy set`: reply ChangeReply, then closed
+    kChangeReply = 13,
     kSettings = 14,  // from `smt run`: reply SettingsReply, then closed
     kSettingsReply = 15,
-    kFarewell = 16,  // the reason why the session ends, before the socket is closed
+    kSetMemoryLimit = 17,  // from `smt set`: reply ChangeReply, then closed
+    kFarewell = 16,        // the reason why the session ends, before the socket is closed
 };
 
 struct Hello {
@@ -63,13 +73,13 @@ struct Hello {
     uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;               // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;          // bytes; 0: the device's
-    uint32_t multiprocessors = 0;       // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;    // its share, in thousandths; 0: 1000
-    uint64_t p99_us = 0;                // that its requests may take, at the 99th percentile; 0: not set
-    uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
-    uint32_t reserved = 0;
+    int32_t priority = 0;                 // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;            // bytes; 0: the device's
+    uint32_t multiprocessors = 0;         // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;      // its share, in thousandths; 0: 1000
+    uint64_t p99_us = 0;                  // that its requests may take, at the 99th percentile; 0: not set
+    uint32_t slowdown_thousandths = 0;    // of that percentile by itself that it may have; 0: not set
+    uint32_t memory_wait_ms = 0;          // that an allocation may wait for room; 0: it does not
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
 };
@@ -187,12 +197,20 @@ struct PolicyRequest {
 };
 static_assert(sizeof(PolicyRequest) == 40);
 
-struct PolicyReply {
-    ControlKind kind = ControlKind::kPolicyReply;
+struct MemoryLimitRequest {
+    ControlKind kind = ControlKind::kSetMemoryLimit;
+    uint32_t magic = kMagic;
+    uint64_t limit = 0;                  // bytes; 0: the device's
+    char tenant[kTenantNameBytes] = {};  // NUL-terminated
+};
+static_assert(sizeof(MemoryLimitRequest) == 80);
+
+struct ChangeReply {
+    ControlKind kind = ControlKind::kChangeReply;
     uint32_t ok = 0;
     char message[kMessageBytes] = {};  // the reason if ok is 0
 };
-static_assert(sizeof(PolicyReply) == 264);
+static_assert(sizeof(ChangeReply) == 264);
 
 // From the server before it ends a session that the program has not ended. If the socket is closed without
 // it, the server has crashed.

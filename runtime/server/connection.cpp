@@ -114,6 +114,8 @@ void Connection::answer() {
             return answer_settings(packet, static_cast<size_t>(got));
         case ControlKind::kSetPolicy:
             return answer_policy(packet, static_cast<size_t>(got));
+        case ControlKind::kSetMemoryLimit:
+            return answer_memory_limit(packet, static_cast<size_t>(got));
         default:
             return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
@@ -127,6 +129,16 @@ void Connection::refuse(uint32_t status, const std::string& why) {
     std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
     if (send(socket_, &welcome, sizeof welcome, MSG_NOSIGNAL) < 0) return;
     note("refused a program: " + why);
+}
+
+// False: it has another size, and the peer was told.
+template <typename Request>
+bool Connection::read(const void* packet, size_t bytes, Request* request) {
+    if (bytes == sizeof *request)
+        std::memcpy(request, packet, sizeof *request);
+    else
+        refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
+    return bytes == sizeof *request;
 }
 
 void Connection::answer_hello(const void* packet, size_t bytes) {
@@ -155,7 +167,7 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
 }
 
 bool Connection::refuse_offender(const Hello& hello) {
-    const std::string tenant(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant));
+    const std::string tenant(text_in(hello.tenant));
     Offences& offences = owner_.server->offences();
     const uint64_t seconds = offences.refused_seconds(tenant, journal::now_ns());
     if (seconds == 0) return false;
@@ -169,8 +181,7 @@ bool Connection::refuse_offender(const Hello& hello) {
 // `taken`: another process had it; null: it begins.
 void Connection::serve_session(const Hello& hello, Session::Taken* taken) {
     Server& server = *owner_.server;
-    uint32_t number =
-        server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
+    uint32_t number = server.device().admit(std::string(text_in(hello.tenant)));
     if (number == 0) number = server.next_session();
     auto session = std::make_unique<Session>(server, number, socket_, hello);
     bool apart = false;
@@ -208,15 +219,12 @@ void Connection::answer_tenants() {
 
 void Connection::answer_settings(const void* packet, size_t bytes) {
     SettingsRequest request;
-    if (bytes != sizeof request) {
-        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
-    }
-    std::memcpy(&request, packet, sizeof request);
+    if (!read(packet, bytes, &request)) return;
     SettingsReply reply;
     if (owner_.server) {
-        const std::string wanted(request.settings, strnlen(request.settings, sizeof request.settings));
-        const std::string tenant(request.tenant, strnlen(request.tenant, sizeof request.tenant));
-        const std::string all = differing_settings(wanted, owner_.server->status().policy);
+        const std::string_view tenant = text_in(request.tenant);
+        const std::string all =
+            differing_settings(std::string(text_in(request.settings)), owner_.server->status().policy);
         std::strncpy(reply.differences, all.c_str(), sizeof reply.differences - 1);
         for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
             owner_.server->note(fmt::format("{} starts, and {}", tenant, all.substr(at, end - at)));
@@ -226,15 +234,22 @@ void Connection::answer_settings(const void* packet, size_t bytes) {
 
 void Connection::answer_policy(const void* packet, size_t bytes) {
     PolicyRequest request;
-    PolicyReply reply;
-    if (bytes != sizeof request) {
-        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
-    }
-    std::memcpy(&request, packet, sizeof request);
-    const std::string name(request.policy, strnlen(request.policy, sizeof request.policy));
+    if (!read(packet, bytes, &request)) return;
+    const std::string name(text_in(request.policy));
     // set_policy() may preempt and resume streams on this thread.
     if (owner_.server) owner_.server->device().enter_thread();
-    const std::string problem = owner_.server ? owner_.server->set_policy(name) : owner_.refusal;
+    answer_change(owner_.server ? owner_.server->set_policy(name) : owner_.refusal);
+}
+
+void Connection::answer_memory_limit(const void* packet, size_t bytes) {
+    MemoryLimitRequest request;
+    if (!read(packet, bytes, &request)) return;
+    const std::string tenant(text_in(request.tenant));
+    answer_change(owner_.server ? owner_.server->set_memory_limit(tenant, request.limit) : owner_.refusal);
+}
+
+void Connection::answer_change(const std::string& problem) {
+    ChangeReply reply;
     reply.ok = problem.empty();
     std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;

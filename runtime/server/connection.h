@@ -50,6 +50,10 @@ private:
     void answer_tenants();
     void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
+    void answer_memory_limit(const void* packet, size_t bytes);
+    void answer_change(const std::string& problem);
+    template <typename Request>
+    bool read(const void* packet, size_t bytes, Request* request);
     void refuse(uint32_t status, const std::string& why);
 
     ConnectionOwner& owner_;

@@ -199,6 +199,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
 
     uint32_t reply_bytes = 0;
     CUresult status = execute(record, &reply_bytes);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) [[unlikely]]
+        await_room(record, &status, &reply_bytes);
     if (status != CUDA_SUCCESS) [[unlikely]]
         execute_again(record, &status, &reply_bytes);
     let_go();

@@ -102,6 +102,7 @@ private:
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult wait_lane(const protocol::RecordHeader& record);
+    void await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void execute_again(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void await_fate();
     void finish(const protocol::RecordHeader& record, CUresult status, uint32_t reply_bytes);

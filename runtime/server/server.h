@@ -24,6 +24,7 @@
 #include "runtime/server/call_trace.h"
 #include "runtime/server/fault_report.h"
 #include "runtime/server/measuring.h"
+#include "runtime/server/memory/tenant_accounts.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
 #include "runtime/server/takeover/offences.h"
@@ -96,6 +97,9 @@ public:
 
     // Replaces the policy. Empty, or the error.
     std::string set_policy(const std::string& name);
+    // Changes a tenant's limit of device memory, in bytes; 0: the device's. Empty, or the error.
+    std::string set_memory_limit(const std::string& tenant, uint64_t limit);
+    TenantAccounts& tenant_accounts() { return tenant_accounts_; }
 
 private:
     // Of each session, in order. The caller of this and the next one holds mutex_.
@@ -113,6 +117,7 @@ private:
     AddressPlan addresses_;
     const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();
+    TenantAccounts tenant_accounts_;
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};

@@ -41,7 +41,7 @@ uint64_t most_host_memory() {
 
 // Makes the text printable for every terminal and log.
 std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
-    return journal::printable({field, strnlen(field, sizeof field)});
+    return journal::printable(protocol::text_in(field));
 }
 
 void note_target(protocol::TenantStatus& status, const dispatch::Tenant& tenant) {
@@ -87,6 +87,12 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     return tenant;
 }
 
+// Programs that were not given the name of a tenant are tenants of their own.
+std::string account_of(const protocol::Hello& hello, uint32_t id) {
+    const std::string tenant = text_of(hello.tenant);
+    return tenant == text_of(hello.program) ? fmt::format("{}/{}", tenant, id) : tenant;
+}
+
 }  // namespace
 
 Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
@@ -98,7 +104,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       tenant_(text_of(hello.tenant)),
       program_(text_of(hello.program)),
       pid_(hello.pid),
-      memory_limit_(hello.memory_limit),
+      tenant_account_(server.tenant_accounts().open(account_of(hello, id), hello.memory_limit)),
       multiprocessors_(hello.multiprocessors),
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
@@ -132,7 +138,7 @@ protocol::TenantStatus Session::status() const {
     note_target(status, *dispatched_);
     status.device_bytes = device_bytes();
     status.host_bytes = host_bytes();
-    status.memory_limit = memory_limit_;
+    status.memory_limit = tenant_account_->limit();
     status.launches = launches_.load(std::memory_order_relaxed);
     status.multiprocessors = multiprocessors_;
     status.lanes = lane_count_.load();

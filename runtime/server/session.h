@@ -31,6 +31,7 @@
 #include "runtime/server/graph_copies.h"
 #include "runtime/server/graph_waits.h"
 #include "runtime/server/memory/arena.h"
+#include "runtime/server/memory/memory_account.h"
 #include "runtime/server/objects/events.h"
 #include "runtime/server/objects/handles.h"
 #include "runtime/server/streams.h"
@@ -110,6 +111,9 @@ public:
     Arena& arena() { return arena_; }
     // Host memory that the server holds for the client: pinned, managed, and images in transfer.
     const MemoryAccountPointer& host_account() { return host_account_; }
+    const MemoryAccountPointer& tenant_memory_account() const { return tenant_account_; }
+    // How long an allocation may wait for room; 0: it does not.
+    std::chrono::milliseconds memory_wait() const { return std::chrono::milliseconds(hello_.memory_wait_ms); }
     Streams& streams() { return streams_; }
     Events& events() { return events_; }
     Handles& handles() { return handles_; }
@@ -201,8 +205,8 @@ private:
     const std::string tenant_;
     const std::string program_;
     const int32_t pid_;
-    const uint64_t memory_limit_;
-    const uint32_t multiprocessors_;  // requested number; 0: all
+    const MemoryAccountPointer tenant_account_;  // device memory of all the tenant's programs
+    const uint32_t multiprocessors_;             // requested number; 0: all
     const uint32_t journal_name_;
     const uint32_t graphs_name_, moves_name_, moves_treatment_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;

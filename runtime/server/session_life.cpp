@@ -226,7 +226,7 @@ CUresult Session::open() {
 
 void Session::open_memory() {
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
-                                                 memory_limit_);
+                                                 tenant_account_);
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);
     std::lock_guard lock(mutex_);

@@ -163,12 +163,31 @@ std::vector<std::string> ask_differences(const std::string& key, const std::stri
     return differences;
 }
 
-std::optional<protocol::PolicyReply> ask_for_policy(const std::string& key, const std::string& name) {
+void at_servers(const std::function<bool(const std::string& key)>& ask) {
+    bool any = false;
+    for (const std::string& key : keys_with(".sock")) any |= ask(key);
+    if (!any) throw Failure("no server is running (looked in " + runtime_directory() + ")");
+}
+
+std::optional<protocol::ChangeReply> ask_for_policy(const std::string& key, const std::string& name) {
     Question question(key);
     protocol::PolicyRequest request;
     if (name.size() >= sizeof(request.policy)) throw Misuse("there is no policy of so long a name");
     std::memcpy(request.policy, name.c_str(), name.size() + 1);
-    protocol::PolicyReply reply;
+    protocol::ChangeReply reply;
+    if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
+    terminate(reply.message);
+    return reply;
+}
+
+std::optional<protocol::ChangeReply> ask_for_memory_limit(const std::string& key, const std::string& tenant,
+                                                          uint64_t limit) {
+    Question question(key);
+    protocol::MemoryLimitRequest request;
+    if (tenant.size() >= sizeof(request.tenant)) throw Misuse("there is no tenant of so long a name");
+    request.limit = limit;
+    std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
+    protocol::ChangeReply reply;
     if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
     terminate(reply.message);
     return reply;

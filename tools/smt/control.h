@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol
 // write their last entries and files are removed. False if it still runs after `timeout`.
 bool wait_for_end(pid_t server, std::chrono::milliseconds timeout);
 
+// Calls `ask` with the key of each server's socket; it returns whether a server listens there. Throws Failure
+// if none does.
+void at_servers(const std::function<bool(const std::string& key)>& ask);
+
 struct ServerStatus {
     std::string key;
     protocol::StatusReply server;
@@ -34,6 +39,10 @@ std::optional<ServerStatus> ask_tenants(const std::string& key);
 std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant);
 
 // The reply says whether it has that policy now.
-std::optional<protocol::PolicyReply> ask_for_policy(const std::string& key, const std::string& name);
+std::optional<protocol::ChangeReply> ask_for_policy(const std::string& key, const std::string& name);
+
+// The reply says whether the tenant has that limit now. bytes; 0: the device's.
+std::optional<protocol::ChangeReply> ask_for_memory_limit(const std::string& key, const std::string& tenant,
+                                                          uint64_t limit);
 
 }  // namespace smt::tools

@@ -37,6 +37,14 @@ uint32_t parse_multiprocessors(const std::string& text) {
     return static_cast<uint32_t>(value);
 }
 
+uint64_t parse_memory_wait(const std::string& text) {
+    const auto& takes = settings::setting(settings::Id::kMemoryWait).takes;
+    uint64_t value = 0;
+    if (!settings::read_number(text, takes.least, takes.most, &value))
+        throw Misuse("--memory-wait wants whole seconds, up to a day (86400), not '" + text + "'");
+    return value;
+}
+
 int parse_priority(const std::string& text) {
     int32_t value = 0;
     if (!settings::read_priority(text, &value))

@@ -14,6 +14,7 @@ int parse_priority(const std::string& text);
 std::string parse_weight(const std::string& text);
 std::string parse_time(const std::string& text);          // --p99; in words that SMT_P99 takes
 std::string parse_slowdown(const std::string& text);      // --slowdown; in words that SMT_SLOWDOWN takes
+uint64_t parse_memory_wait(const std::string& text);      // --memory-wait; seconds
 uint32_t parse_multiprocessors(const std::string& text);  // of --sms
 
 }  // namespace smt::tools

@@ -1,5 +1,7 @@
 // The bytes of one kind of memory that a session holds, against its limit, and the share of one object.
 //
+// A session's account may be part of its tenant's, which all the tenant's programs share (tenant_accounts.h).
+//
 //   Charge charge;
 //   if (!charge.take(account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;   // beyond the limit
 //   ... the object keeps `charge`; its destruction returns the bytes
@@ -12,27 +14,50 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/server/memory/room_line.h"
+
 namespace smt::runtime::server {
 
 class MemoryAccount {
 public:
-    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}  // bytes; 0: no limit
+    // limit: bytes; 0: no limit. `whole`: what is taken counts there, too, and needs room there.
+    explicit MemoryAccount(uint64_t limit, std::shared_ptr<MemoryAccount> whole = nullptr)
+        : limit_(limit), whole_(std::move(whole)) {}
 
     bool take(uint64_t bytes) {
+        if (whole_ && !whole_->take(bytes)) return false;
+        if (take_here(bytes)) return true;
+        refused_.fetch_add(1, std::memory_order_relaxed);
+        if (whole_) whole_->give(bytes);
+        return false;
+    }
+    void give(uint64_t bytes) {
+        held_.fetch_sub(bytes, std::memory_order_relaxed);
+        if (whole_) whole_->give(bytes);
+        RoomLine::of_process().note_room();
+    }
+    // What is held beyond a lower limit stays.
+    void set_limit(uint64_t limit) {
+        limit_.store(limit, std::memory_order_relaxed);
+        RoomLine::of_process().note_room();
+    }
+    uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+    uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+    uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }  // so many times
+    const MemoryAccount& whole() const { return whole_ ? *whole_ : *this; }
+
+private:
+    bool take_here(uint64_t bytes) {
         uint64_t held = held_.load(std::memory_order_relaxed);
-        const uint64_t most = limit_ ? limit_ : ~uint64_t{0};
+        const uint64_t limit = this->limit(), most = limit ? limit : ~uint64_t{0};
         do {
             if (bytes > most || held > most - bytes) return false;
         } while (!held_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
         return true;
     }
-    void give(uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
-    uint64_t held() const { return held_.load(std::memory_order_relaxed); }
-    uint64_t limit() const { return limit_; }
 
-private:
-    const uint64_t limit_;
-    std::atomic<uint64_t> held_{0};
+    std::atomic<uint64_t> limit_, held_{0}, refused_{0};
+    const std::shared_ptr<MemoryAccount> whole_;
 };
 using MemoryAccountPointer = std::shared_ptr<MemoryAccount>;
 

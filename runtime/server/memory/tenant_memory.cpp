@@ -43,12 +43,12 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 }  // namespace
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                           uint64_t limit)
+                           MemoryAccountPointer tenant)
     : device_(device),
       driver_(device.driver()),
       base_(base),
       bytes_(bytes),
-      account_(std::make_shared<MemoryAccount>(limit)),
+      account_(std::make_shared<MemoryAccount>(0, std::move(tenant))),
       own_(arena, base, bytes),
       pools_(driver_, *this),
       graphs_(driver_, *this) {
@@ -260,7 +260,7 @@ CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
     SMT_TRY(driver_.cuMemGetInfo_v2(&device_free, &device_total));
     Lock lock(mutex_);
     uint64_t available = device_free + idle_bytes();
-    const uint64_t limit = account_->limit(), held = account_->held();
+    const uint64_t limit = account_->whole().limit(), held = account_->whole().held();
     *total = limit ? std::min<uint64_t>(limit, device_total) : device_total;
     uint64_t in_use = held - std::min(held, idle_bytes());
     *free = std::min(available, *total - std::min(*total, in_use));

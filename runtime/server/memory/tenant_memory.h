@@ -44,8 +44,9 @@ inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chun
 
 class TenantMemory {
 public:
-    // limit: bytes of physical memory; 0: the device's.
-    TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit);
+    // `tenant`: physical memory of all the tenant's programs.
+    TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
+                 MemoryAccountPointer tenant);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
@@ -151,7 +152,7 @@ private:
     const DriverApi& driver_;
     const uint64_t base_;
     const uint64_t bytes_;
-    const MemoryAccountPointer account_;  // physical memory, cached chunks included
+    const MemoryAccountPointer account_;  // physical memory of this program, cached chunks included
     TenantAddresses own_;
 
     mutable std::mutex mutex_;  // guards the members below, except pools_ and graphs_

@@ -1,0 +1,73 @@
+// A lane whose allocation has found no room, for a tenant that asked to wait for some.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "opcodes.gen.h"
+#include "runtime/device/call_clock.h"
+#include "runtime/device/held_up.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/memory/room_line.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+using protocol::Op;
+
+// Records that can be executed again if they have found no device memory.
+bool allocates(Op op) {
+    switch (op) {
+        case Op::kMemAlloc:
+        case Op::kMemAllocAsync:
+            return true;
+        default:
+            break;
+    }
+    switch (static_cast<protocol::GeneratedOp>(op)) {
+        case protocol::GeneratedOp::kArrayCreate_v2:
+        case protocol::GeneratedOp::kArray3DCreate_v2:
+        case protocol::GeneratedOp::kMipmappedArrayCreate:
+        case protocol::GeneratedOp::kMemCreate:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+void Lane::await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes) {
+    const std::chrono::milliseconds longest = session_.memory_wait();
+    if (longest == std::chrono::milliseconds::zero() || !allocates(static_cast<Op>(record.op))) return;
+    const MemoryAccount& tenant = *session_.tenant_memory_account();
+    const auto try_again = [&] {
+        const uint64_t refused = tenant.refused();
+        let_go();
+        *reply_bytes = 0;
+        *status = execute(record, reply_bytes);
+        if (*status != CUDA_ERROR_OUT_OF_MEMORY) return RoomLine::Tried::kDone;
+        return tenant.refused() != refused ? RoomLine::Tried::kNoRoomInLimit
+                                           : RoomLine::Tried::kNoRoomInDevice;
+    };
+    // The first attempt did not look which it was.
+    const RoomLine::Tried tried = try_again();
+    if (tried == RoomLine::Tried::kDone) return;
+    const bool limit = tried == RoomLine::Tried::kNoRoomInLimit;
+    const std::string what =
+        limit ? fmt::format("room within its memory limit of {} MiB", tenant.limit() >> 20) : "device memory";
+    session_.note("waits for " + what);
+    const device::InWait timed;
+    const device::HeldUp held(session_.id(), what);
+    const bool done =
+        RoomLine::of_process().wait({.tenant = &tenant,
+                                     .reason = limit ? RoomLine::For::kLimit : RoomLine::For::kDevice,
+                                     .until = std::chrono::steady_clock::now() + longest,
+                                     .attempt = try_again,
+                                     .gives_up = [&] { return stopping_.load(); }});
+    const double seconds = std::chrono::duration<double>(held.lasted()).count();
+    session_.note(fmt::format("{} {:.3f} s for {}", done ? "waited" : "waited in vain", seconds, what));
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,21 @@
+#include "runtime/server/memory/tenant_accounts.h"
+
+namespace smt::runtime::server {
+
+MemoryAccountPointer TenantAccounts::open(const std::string& tenant, uint64_t limit) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(tenants_, [](const auto& each) { return each.second.account.expired(); });
+    Entry& entry = tenants_[tenant];
+    MemoryAccountPointer account = entry.account.lock();
+    if (!account) entry = {account = std::make_shared<MemoryAccount>(limit)};
+    if (limit && !entry.set) account->set_limit(limit);
+    return account;
+}
+
+void TenantAccounts::set_limit(const MemoryAccountPointer& account, uint64_t limit) {
+    std::lock_guard lock(mutex_);
+    account->set_limit(limit);
+    for (auto& [tenant, entry] : tenants_) entry.set |= entry.account.lock() == account;
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,35 @@
+// The device memory of each tenant: one account for all its programs, and its limit.
+//
+// The limit is the one that a program brought along last (SMT_MEMORY_LIMIT), or that `smt set` gave the
+// tenant while it was there. An account is forgotten with the last of the tenant's programs.
+//
+// Any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/server/memory/memory_account.h"
+
+namespace smt::runtime::server {
+
+class TenantAccounts {
+public:
+    // For a program that begins. limit: bytes; 0: it brings none along.
+    MemoryAccountPointer open(const std::string& tenant, uint64_t limit);
+    // For an account of open(). From now on no program changes it. bytes; 0: the device's.
+    void set_limit(const MemoryAccountPointer& account, uint64_t limit);
+
+private:
+    struct Entry {
+        std::weak_ptr<MemoryAccount> account;
+        bool set = false;  // the limit, by set_limit()
+    };
+
+    std::mutex mutex_;
+    std::map<std::string, Entry> tenants_;
+};
+
+}  // namespace smt::runtime::server
