@@ -163,6 +163,21 @@ enum class TargetState : uint32_t {
     kNotKept = 3,  // it is not even with all best-effort tenants stopped
 };
 
+// What a session's device memory is used for. Bytes, except where said.
+//
+//     held  =  asked + lost + idle + other
+struct MemoryFigures {
+    uint64_t asked = 0;  // by the program, in allocations that it has not freed
+    uint64_t lost = 0;   // to rounding, and to gaps between small allocations
+    uint64_t idle = 0;   // freed, and kept for the next allocation; returned if any tenant needs it
+    uint64_t other =
+        0;  // what the driver made for the program: arrays, variables, memory of its own mappings
+    uint64_t zeroed = 0;       // so far, since another tenant might have had it
+    uint64_t zeroing_us = 0;   // time that allocations have waited for that
+    uint64_t tenant_held = 0;  // by all programs of the tenant
+    uint64_t refused = 0;      // so many times memory was refused to the tenant, at its limit
+};
+
 // One per session.
 struct TenantStatus {
     ControlKind kind = ControlKind::kTenantStatus;
@@ -183,12 +198,13 @@ struct TenantStatus {
     uint32_t slowdown_thousandths = 0;  // its target, as in Hello
     TargetState target_state = TargetState::kNone;  // if it is kNone, the rest of it means nothing
     int32_t headroom_thousandths = 0;               // of what is allowed; below 0: it is exceeded
-    uint32_t beside = 0;              // multiprocessors that best-effort tenants have beside its requests
+    uint32_t beside = 0;  // multiprocessors that best-effort tenants have beside its requests
+    MemoryFigures memory = {};
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 360);
+static_assert(sizeof(TenantStatus) == 424);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

@@ -6,6 +6,7 @@
 As scenarios.py, on whose helpers it stands. Sizes are MiB.
 """
 
+import json
 import os
 import signal
 
@@ -184,6 +185,28 @@ def random_programs(place):
     observer.end()
 
 
+def figures(place):
+    """What smt status says that memory is used for."""
+    program = Program(place, "job", memory=256)
+    for words in ("take", 3), ("take", 8), ("array", 16), ("take", 8):
+        assert program.ask(*words) == "ok"
+    assert program.ask("give") == "ok"
+    assert program.ask("take", 300) == NO_ROOM and program.ask("take", 8) == "ok"   # given back, and new
+    assert program.ask("give") == "ok"
+    status = json.loads(smt(place.program, "status", "--json"))["tenants"][0]
+    memory, mib = status["memory"], KIB * KIB
+    assert memory["asked_bytes"] == 11 * mib and memory["lost_bytes"] == 1 * mib, status
+    assert memory["idle_bytes"] == 8 * mib and memory["other_bytes"] >= 16 * mib, status
+    assert memory["zeroed_bytes"] >= 20 * mib and memory["refused"] >= 1, status
+    assert status["device_bytes"] == memory["tenant_held_bytes"] == sum(
+        memory[f"{kind}_bytes"] for kind in ("asked", "lost", "idle", "other")), status
+    lines = smt(place.program, "status", "--memory").splitlines()
+    row = next(line for line in lines if "job" in line).split()
+    assert row[3:6] == ["11.0", "1.0", "8.0"] and row[8] == "256.0", row
+    assert command(place, "status", "--memory", "--json").returncode == 2
+    program.end()
+
+
 if __name__ == "__main__":
     main([shared_limit, unnamed_programs, changed_limit, room_comes, no_room_comes, room_on_device,
-          random_programs])
+          random_programs, figures])

@@ -17,6 +17,8 @@ TEST_CASE("the example of the header holds", "[allocator]") {
     CHECK(blocks.release(0x1000) == 512);
     CHECK(blocks.allocate(600) == 0x1400);
     CHECK(blocks.used_bytes() == 512 + 1024);
+    CHECK(blocks.requested_bytes() == 512 + 600);
+    CHECK(blocks.region_bytes() == 0x800);
 }
 
 TEST_CASE("no room, no region: 0", "[allocator]") {
@@ -57,7 +59,10 @@ TEST_CASE("only an idle region can be taken back, and whole", "[allocator]") {
     CHECK(blocks.take_idle_region().second == 0);
     blocks.release_all();
     CHECK(blocks.used_bytes() == 0);
+    CHECK(blocks.requested_bytes() == 0);
+    CHECK(blocks.region_bytes() == 0x1000);
     CHECK(blocks.take_idle_region().second == 0x1000);
+    CHECK(blocks.region_bytes() == 0);
     CHECK(blocks.allocate(1) == 0);
 }
 

@@ -41,6 +41,17 @@ StatusJson target_of(const protocol::TenantStatus& tenant) {
     return target;
 }
 
+StatusJson memory_of(const protocol::MemoryFigures& memory) {
+    return {{"asked_bytes", memory.asked},
+            {"lost_bytes", memory.lost},
+            {"idle_bytes", memory.idle},
+            {"other_bytes", memory.other},
+            {"zeroed_bytes", memory.zeroed},
+            {"zeroing_us", memory.zeroing_us},
+            {"tenant_held_bytes", memory.tenant_held},
+            {"refused", memory.refused}};
+}
+
 StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
     return {{"tenant", tenant.tenant},
             {"session", tenant.session},
@@ -50,6 +61,7 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"weight", tenant.weight},
             {"device_bytes", tenant.device_bytes},
             {"memory_limit", tenant.memory_limit},
+            {"memory", memory_of(tenant.memory)},
             {"host_bytes", tenant.host_bytes},
             {"launches", tenant.launches},
             {"launches_per_second", usage.launches_per_second},

@@ -22,9 +22,13 @@ constexpr uint64_t kWindow = 5'000'000'000;  // long enough to see more than one
 constexpr const char* kTenantRow =
     "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
 
-std::string mebibytes(uint64_t bytes) {
-    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+constexpr const char* kMemoryRow =
+    "  {:<20} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>8}\n";
+
+std::string in_mebibytes(uint64_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20));
 }
+std::string mebibytes(uint64_t bytes) { return in_mebibytes(bytes) + " MiB"; }
 
 std::string age(std::chrono::seconds seconds) {
     const auto count = seconds.count();
@@ -38,6 +42,8 @@ std::string percent(const std::optional<double>& part) {
 }
 
 std::string part_text(int thousandths) { return fmt::format("{:.0f} %", thousandths / 10.0); }
+
+std::string no_server() { return "no server is running (looked in " + runtime_directory() + ")\n"; }
 
 // "target 8 ms at the 99th percentile: 6.53 ms seen, 18 % headroom; ..."; empty: it has none.
 std::string target_text(const protocol::TenantStatus& tenant, std::string_view policy) {
@@ -103,6 +109,23 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
     return text;
 }
 
+std::string memory_text(const ServerStatus& status) {
+    std::string text = fmt::format("server {}: {}, device memory in MiB, {} held\n", status.key,
+                                   status.server.device, in_mebibytes(status.server.device_bytes));
+    text += fmt::format(kMemoryRow, "tenant", "process", "held", "asked", "lost", "idle", "other", "tenant's",
+                        "limit", "zeroed", "in s", "refused");
+    for (const protocol::TenantStatus& tenant : status.tenants) {
+        const protocol::MemoryFigures& memory = tenant.memory;
+        text += fmt::format(
+            kMemoryRow, tenant.tenant, tenant.pid, in_mebibytes(tenant.device_bytes),
+            in_mebibytes(memory.asked), in_mebibytes(memory.lost), in_mebibytes(memory.idle),
+            in_mebibytes(memory.other), in_mebibytes(memory.tenant_held),
+            tenant.memory_limit ? in_mebibytes(tenant.memory_limit) : "-", in_mebibytes(memory.zeroed),
+            fmt::format("{:.3f}", static_cast<double>(memory.zeroing_us) / 1e6), memory.refused);
+    }
+    return text;
+}
+
 RecentUse StatusView::use_of(const ServerStatus& status) {
     const runtime::journal::Reader journal(path_of(status.key, ".journal"));
     if (!journal.error().empty()) return {};  // the rest is worth showing without it
@@ -136,7 +159,15 @@ std::string StatusView::text() {
         const auto status = ask_tenants(key);
         if (status) all += status_text(*status, use_of(*status));
     }
-    return (all.empty() ? "no server is running (looked in " + runtime_directory() + ")\n" : all) + faults;
+    return (all.empty() ? no_server() : all) + faults;
+}
+
+std::string StatusView::memory_text() {
+    std::string all;
+    for (const std::string& key : keys_with(".sock")) {
+        if (const auto status = ask_tenants(key)) all += tools::memory_text(*status);
+    }
+    return all.empty() ? no_server() : all;
 }
 
 }  // namespace smt::tools

@@ -14,12 +14,14 @@ std::string fault_text(const std::string& key);
 // A line.
 std::string status_json(const ServerStatus& status, const RecentUse& use);
 std::string status_text(const ServerStatus& status, const RecentUse& use);
+std::string memory_text(const ServerStatus& status);
 
 class StatusView {
 public:
     // Of every server that runs now, and the last fault of each GPU. Throws Failure: one does not answer.
     std::string text();
-    std::string json();  // a line for each of these servers
+    std::string memory_text();  // of the same servers
+    std::string json();         // a line for each of these servers
 
 private:
     RecentUse use_of(const ServerStatus& status);

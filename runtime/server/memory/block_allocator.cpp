@@ -13,6 +13,7 @@ uint64_t BlockAllocator::rounded(uint64_t bytes) const {
 void BlockAllocator::add(uint64_t base, uint64_t bytes) {
     regions_[base] = {bytes, 0};
     idle_bytes_ += bytes;
+    region_bytes_ += bytes;
     insert_free(base, bytes);
 }
 
@@ -23,6 +24,7 @@ std::pair<uint64_t, uint64_t> BlockAllocator::take_idle_region() {
         std::pair<uint64_t, uint64_t> taken{region->first, region->second.bytes};
         erase_free(free_.find(taken.first));  // a free region is one free block
         idle_bytes_ -= taken.second;
+        region_bytes_ -= taken.second;
         regions_.erase(region);
         return taken;
     }
@@ -59,6 +61,7 @@ uint64_t BlockAllocator::release(uint64_t address) {
     uint64_t released = found->second.bytes;
     uint64_t base = address;
     uint64_t bytes = released;
+    requested_bytes_ -= found->second.requested;
     used_.erase(found);
     used_bytes_ -= released;
 
@@ -126,6 +129,7 @@ uint64_t BlockAllocator::carve(Blocks::iterator block, uint64_t at, uint64_t byt
     if (at + bytes != base + size) insert_free(at + bytes, base + size - at - bytes);
     used_[at] = {at, bytes, requested};
     used_bytes_ += bytes;
+    requested_bytes_ += requested;
     Region& region = region_of(at);
     if (region.blocks++ == 0) idle_bytes_ -= region.bytes;
     return at;

@@ -46,9 +46,11 @@ public:
     Block find(uint64_t address) const;
 
     uint64_t used_bytes() const { return used_bytes_; }
-    std::vector<Block> used() const;                             // all blocks in use, by address
-    std::vector<std::pair<uint64_t, uint64_t>> regions() const;  // (base, bytes)
-    uint64_t idle_bytes() const { return idle_bytes_; }          // in regions without blocks in use
+    uint64_t requested_bytes() const { return requested_bytes_; }  // of blocks in use
+    uint64_t region_bytes() const { return region_bytes_; }        // of all regions
+    std::vector<Block> used() const;                               // all blocks in use, by address
+    std::vector<std::pair<uint64_t, uint64_t>> regions() const;    // (base, bytes)
+    uint64_t idle_bytes() const { return idle_bytes_; }            // in regions without blocks in use
 
 private:
     struct Region {
@@ -65,6 +67,8 @@ private:
 
     uint64_t granularity_;
     uint64_t used_bytes_ = 0;
+    uint64_t requested_bytes_ = 0;
+    uint64_t region_bytes_ = 0;
     uint64_t idle_bytes_ = 0;
     std::map<uint64_t, Region> regions_;
     Blocks free_;                                           // base -> bytes

@@ -216,8 +216,13 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
         if (!stream_) driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
         stream = stream_;
     }
+    const auto begin = std::chrono::steady_clock::now();
     SMT_TRY(driver_.cuMemsetD8Async(base, 0, bytes, stream));
-    return driver_.cuStreamSynchronize(stream);
+    const CUresult status = driver_.cuStreamSynchronize(stream);
+    zeroed_bytes_ += bytes;
+    zeroing_ns_ +=
+        static_cast<uint64_t>((std::chrono::steady_clock::now() - begin) / std::chrono::nanoseconds(1));
+    return status;
 }
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
@@ -253,18 +258,6 @@ void TenantMemory::trim() {
 void TenantMemory::keep(uint64_t bytes) {
     Lock lock(mutex_);
     kept_ = std::min(bytes, ~uint64_t{0} - kCacheBytes);
-}
-
-CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
-    size_t device_free = 0, device_total = 0;
-    SMT_TRY(driver_.cuMemGetInfo_v2(&device_free, &device_total));
-    Lock lock(mutex_);
-    uint64_t available = device_free + idle_bytes();
-    const uint64_t limit = account_->whole().limit(), held = account_->whole().held();
-    *total = limit ? std::min<uint64_t>(limit, device_total) : device_total;
-    uint64_t in_use = held - std::min(held, idle_bytes());
-    *free = std::min(available, *total - std::min(*total, in_use));
-    return CUDA_SUCCESS;
 }
 
 CUresult TenantMemory::charge(uint64_t bytes, Charge* charge) {

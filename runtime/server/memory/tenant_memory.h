@@ -17,6 +17,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/device/device.h"
+#include "runtime/protocol/handshake.h"
 #include "runtime/protocol/state.h"
 #include "runtime/server/memory/block_allocator.h"
 #include "runtime/server/memory/graph_memory.h"
@@ -111,6 +113,7 @@ public:
     void trim();                // returns cached chunks to the driver
     void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
     uint64_t bytes_used() const { return account_->held(); }
+    protocol::MemoryFigures figures() const;
     Pools& pools() { return pools_; }
     GraphMemory& graphs() { return graphs_; }
 
@@ -166,6 +169,7 @@ private:
     std::map<std::pair<HandleKind, uint64_t>, Charge> held_;
     std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes; reserved when the device range was full
     std::map<uint64_t, uint64_t> kept_chunks_;     // base -> the keeper's id
+    std::atomic<uint64_t> zeroed_bytes_{0}, zeroing_ns_{0};
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
 
