@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev
                   libssl-dev catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev
-                  libtomlplusplus-dev)
+                  libtomlplusplus-dev libmicrohttpd-dev)
 # What the rewriter is built with, libFuzzer, the looks of the sources, and defects in them.
 readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev clang-format-22
                         clang-tidy-22)
@@ -121,6 +121,17 @@ fetch_ptx_compiler() {
         say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
 }
 
+# Prometheus, for a test of smt-metrics: unpacked and not installed, since that would start a service.
+fetch_prometheus() {
+    [[ ! -x build/prometheus/usr/bin/prometheus ]] || return 0
+    command -v prometheus >/dev/null && return
+    say "fetching Debian's prometheus into build/prometheus (19 MB)"
+    mkdir -p build/prometheus
+    (cd build/prometheus && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . &&
+        rm prometheus_*.deb) ||
+        say "WARNING: apt-get could not fetch prometheus; its test is left out"
+}
+
 build_preset() {   # PRESET [TARGET [CMAKE_OPTION ...]]
     local preset=$1 target=${2:-all}
     say "building preset $preset, target $target"
@@ -168,6 +179,7 @@ check_changes() {
 run_tests() {
     local preset failed=() compiler=()
     prepare
+    fetch_prometheus
     if [[ ${1:-} == --all ]]; then
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
         check_changes

@@ -175,7 +175,7 @@ struct MemoryFigures {
     uint64_t zeroed = 0;       // so far, since another tenant might have had it
     uint64_t zeroing_us = 0;   // time that allocations have waited for that
     uint64_t tenant_held = 0;  // by all programs of the tenant
-    uint64_t refused = 0;      // so many times memory was refused to the tenant, at its limit
+    uint64_t refused = 0;      // so many times the program was refused memory, at a limit
 };
 
 // One per session.
@@ -198,13 +198,14 @@ struct TenantStatus {
     uint32_t slowdown_thousandths = 0;  // its target, as in Hello
     TargetState target_state = TargetState::kNone;  // if it is kNone, the rest of it means nothing
     int32_t headroom_thousandths = 0;               // of what is allowed; below 0: it is exceeded
-    uint32_t beside = 0;  // multiprocessors that best-effort tenants have beside its requests
+    uint32_t beside = 0;       // multiprocessors that best-effort tenants have beside its requests
+    uint64_t gpu_time_ns = 0;  // that its completed work takes alone (docs/design.md#gpu-time-received)
     MemoryFigures memory = {};
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 424);
+static_assert(sizeof(TenantStatus) == 432);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

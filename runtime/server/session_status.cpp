@@ -47,6 +47,7 @@ protocol::TenantStatus Session::status() const {
     status.device_bytes = device_bytes();
     status.host_bytes = host_bytes();
     status.memory_limit = tenant_account_->limit();
+    status.gpu_time_ns = static_cast<uint64_t>(dispatched_->received.ns.load(std::memory_order_relaxed));
     status.launches = launches_.load(std::memory_order_relaxed);
     status.multiprocessors = multiprocessors_;
     status.lanes = lane_count_.load();

@@ -1,28 +1,13 @@
 // smt index: the sources of a build, kept for the server. A program of its own beside this one, as smt
 // rewrite.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include "tools/smt/command.h"
-#include "tools/smt/places.h"
+#include "tools/smt/become.h"
 
 namespace smt::tools {
 namespace {
 
 int run_index(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("which folder?");
-    std::string program = find_program("smt-index");
-    if (program.empty())
-        throw Failure("smt-index is not in " + own_directory() +
-                      ": it is built where CMake finds Clang 22's development files");
-    std::vector<char*> argv{program.data()};
-    Arguments rest = arguments;
-    for (std::string& argument : rest) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::execv(program.c_str(), argv.data());
-    throw Failure("cannot run " + program + ": " + std::strerror(errno));
+    become("smt-index", arguments, "where CMake finds Clang 22's development files");
 }
 
 }  // namespace

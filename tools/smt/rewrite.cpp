@@ -1,27 +1,12 @@
 // smt rewrite: the source rewriter on one file. It is a program of its own beside this one, because it holds
 // a whole compiler's front end; this process becomes it.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include "tools/smt/command.h"
-#include "tools/smt/places.h"
+#include "tools/smt/become.h"
 
 namespace smt::tools {
 namespace {
 
 int run_rewrite(const Arguments& arguments) {
-    std::string program = find_program("smt-rewrite");
-    if (program.empty())
-        throw Failure("smt-rewrite is not in " + own_directory() +
-                      ": it is built where CMake finds Clang 22's development files");
-    std::vector<char*> argv{program.data()};
-    Arguments rest = arguments;
-    for (std::string& argument : rest) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::execv(program.c_str(), argv.data());
-    throw Failure("cannot run " + program + ": " + std::strerror(errno));
+    become("smt-rewrite", arguments, "where CMake finds Clang 22's development files");
 }
 
 }  // namespace

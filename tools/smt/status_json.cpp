@@ -64,6 +64,7 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"memory", memory_of(tenant.memory)},
             {"host_bytes", tenant.host_bytes},
             {"launches", tenant.launches},
+            {"gpu_time_ns", tenant.gpu_time_ns},
             {"launches_per_second", usage.launches_per_second},
             {"busy", part_of(usage.busy)},
             {"multiprocessors", part_of(usage.multiprocessors)},

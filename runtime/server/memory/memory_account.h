@@ -25,10 +25,10 @@ public:
         : limit_(limit), whole_(std::move(whole)) {}
 
     bool take(uint64_t bytes) {
-        if (whole_ && !whole_->take(bytes)) return false;
-        if (take_here(bytes)) return true;
+        const bool room = !whole_ || whole_->take(bytes);
+        if (room && take_here(bytes)) return true;
         refused_.fetch_add(1, std::memory_order_relaxed);
-        if (whole_) whole_->give(bytes);
+        if (room && whole_) whole_->give(bytes);
         return false;
     }
     void give(uint64_t bytes) {

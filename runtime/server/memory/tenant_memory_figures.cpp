@@ -33,7 +33,7 @@ protocol::MemoryFigures TenantMemory::figures() const {
     figures.zeroed = zeroed_bytes_;
     figures.zeroing_us = zeroing_ns_ / 1000;
     figures.tenant_held = account_->whole().held();
-    figures.refused = account_->whole().refused();
+    figures.refused = account_->refused();
     return figures;
 }
 

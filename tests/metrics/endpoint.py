@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""smt-metrics as a process, beside programs on the simulated device: endpoint.py SMT SCENARIO"""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+PATIENCE = 60
+SKIPPED = 77
+SAMPLE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+class Place:
+    def __init__(self, smt, folder):
+        self.smt, self.folder, self.started = smt, pathlib.Path(folder), []
+        os.environ.update(SMT_RUNTIME_DIR=str(self.folder / "run"), SMT_PROFILES="none")
+        (self.folder / "run").mkdir(mode=0o700)
+
+    def command(self, *words, code=0):
+        done = subprocess.run([self.smt, *words], capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == code, done
+        return done.stdout if code == 0 else done.stderr
+
+    def run(self, tenant, *arguments):
+        program = str(pathlib.Path(self.smt).parent / "sim_work")
+        return self.command("run", "--device", "sim", "--tenant", tenant, "--", program, *map(str, arguments))
+
+    def start(self, *command):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def listen(self, where):
+        process = self.start(self.smt, "metrics", "--listen", where)
+        address = process.stdout.readline().strip()
+        assert address, process.stderr.read()
+        return process, address
+
+    def clean_up(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        subprocess.run([self.smt, "server", "stop"], timeout=PATIENCE, capture_output=True)
+
+
+def samples(text):
+    """(name, labels) -> value. Each line is one, or a comment; the last says that it is the end."""
+    lines = text.splitlines()
+    assert text.endswith("\n") and lines[-1] == "# EOF", lines[-1:]
+    found = {}
+    for line in lines[:-1]:
+        if line.startswith(("# TYPE ", "# HELP ")):
+            continue
+        match = SAMPLE.match(line)
+        assert match, line
+        key = match[1], tuple(LABEL.findall(match[2]))
+        assert key not in found, f"twice: {line}"
+        found[key] = float(match[3])
+    return found
+
+
+def value(found, name, **labels):
+    matching = [number for (each, have), number in found.items()
+                if each == name and labels.items() <= dict(have).items()]
+    return sum(matching)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+def connection(address):
+    if address.startswith("unix:"):
+        return UnixConnection(address.removeprefix("unix:"))
+    return http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc, timeout=PATIENCE)
+
+
+def ask(address, method="GET", path="/metrics", body=None):
+    made = connection(address)
+    made.request(method, path, body)
+    answer = made.getresponse()
+    text = answer.read().decode()
+    made.close()
+    return answer.status, answer.getheader("Content-Type"), text
+
+
+def entries(place, tenant, kind):
+    lines = place.command("log", "--json", "--tenant", tenant).splitlines()
+    return [each for each in map(json.loads, lines) if each["kind"] == kind]
+
+
+def figures(place):
+    """As many launches and sessions as the journal has, also of programs that are gone."""
+    assert samples(place.command("metrics")) == {}
+    process, address = place.listen("0")
+    for tenant, launches in ("alice", 5), ("bob", 7), ("alice", 3):
+        place.run(tenant, launches, 60)
+    status, kind, text = ask(address)
+    assert status == 200 and kind.startswith("application/openmetrics-text; version=1.0.0"), (status, kind)
+    found = samples(text)
+    for tenant, sessions in ("alice", 2), ("bob", 1):
+        launches = len(entries(place, tenant, "launch"))
+        assert launches > 0
+        assert value(found, "smt_tenant_launches_total", tenant=tenant) == launches, text
+        assert value(found, "smt_tenant_sessions_total", tenant=tenant) == sessions, text
+    assert value(found, "smt_server_up", server="simulated") == 1
+    assert value(found, "smt_server_multiprocessors") > 0
+    # Another server: counters go on.
+    place.command("server", "stop")
+    assert value(samples(ask(address)[2]), "smt_server_up", server="simulated") == 0
+    place.run("bob", 2, 60)
+    again = samples(ask(address)[2])
+    assert value(again, "smt_tenant_sessions_total", tenant="bob") == 2
+    assert value(again, "smt_tenant_launches_total", tenant="bob") > value(
+        found, "smt_tenant_launches_total", tenant="bob")
+    assert value(again, "smt_tenant_sessions_total", tenant="alice") == 2
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0
+
+
+def requests(place):
+    """What is no scrape, and where it cannot listen."""
+    process, address = place.listen("127.0.0.1:0")
+    assert ask(address, path="/")[0] == 404
+    assert ask(address, "POST", body="x" * 100_000)[0] == 405
+    assert ask(address, "HEAD")[2] == ""
+    port = urllib.parse.urlsplit(address).port
+    with socket.create_connection(("127.0.0.1", port)) as garbage:
+        garbage.sendall(b"\x00\xff nonsense\r\n\r\n")
+        garbage.shutdown(socket.SHUT_WR)
+        garbage.recv(4096)
+    assert ask(address)[0] == 200
+    assert "Address already in use" in place.command("metrics", "--listen", str(port), code=1)
+    for wrong in "0.0.0.0:1", "nowhere", "70000":
+        assert "--listen wants" in place.command("metrics", "--listen", wrong, code=2)
+    path = place.folder / "metrics.sock"
+    for _ in range(2):   # the second takes the place of one that was killed
+        process, address = place.listen(f"unix:{path}")
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert ask(address)[0] == 200
+        assert "Address already in use" in place.command("metrics", "--listen", f"unix:{path}", code=1)
+        process.kill()
+        process.wait()
+    process, address = place.listen(f"unix:{path}")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0 and not path.exists()
+
+
+def prometheus(place):
+    """Debian's Prometheus reads it, and has the same figures."""
+    unpacked = pathlib.Path(place.smt).parent.parent / "prometheus/usr/bin"   # by bootstrap.sh
+    program = shutil.which("prometheus", path=f"{os.environ['PATH']}:{unpacked}")
+    if not program:
+        print("prometheus is not installed")
+        sys.exit(SKIPPED)
+    _, address = place.listen("0")
+    place.run("alice", 4, 60)
+    wanted = len(entries(place, "alice", "launch"))
+    config = place.folder / "prometheus.yml"
+    config.write_text("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: smt\n  static_configs:\n"
+                      f"  - targets: ['{urllib.parse.urlsplit(address).netloc}']\n")
+    with socket.socket() as free:   # Prometheus does not say which port it found
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place.start(program, f"--config.file={config}", f"--storage.tsdb.path={place.folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}", "--log.level=error")
+    query = urllib.parse.quote('sum(smt_tenant_launches_total{tenant="alice"})')
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            status, _, text = ask(f"http://127.0.0.1:{port}/", path=f"/api/v1/query?query={query}")
+            result = json.loads(text)["data"]["result"] if status == 200 else []
+        except (ConnectionError, json.JSONDecodeError):
+            result = []
+        if result:
+            break
+        assert time.monotonic() < deadline, "Prometheus has no figures"
+        time.sleep(0.1)
+    assert float(result[0]["value"][1]) == wanted, result
+    targets = json.loads(ask(f"http://127.0.0.1:{port}/", path="/api/v1/targets")[2])["data"]["activeTargets"]
+    assert [each["health"] for each in targets] == ["up"], targets
+
+
+def main():
+    smt, name = sys.argv[1:]
+    scenario = {each.__name__: each for each in (figures, requests, prometheus)}[name]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(smt, folder)
+        try:
+            scenario(place)
+        finally:
+            place.clean_up()
+
+
+main()

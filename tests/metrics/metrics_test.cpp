@@ -1,0 +1,112 @@
+// Figures for Prometheus: the text, and what is added up.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/temporary_folder.h"
+#include "tools/metrics/collector.h"
+#include "tools/metrics/endpoint.h"
+#include "tools/smt/command.h"
+
+namespace smt::tools::metrics {
+namespace {
+
+using runtime::journal::Entry;
+using runtime::journal::Kind;
+
+TEST_CASE("text: families, samples, escapes", "[metrics]") {
+    Exposition out;
+    out.family("smt_tenant_launches", Type::kCounter, "Launches.");
+    out.sample("_total", {{"tenant", "a \"b\"\\\n"}, {"form", "x"}}, 12);
+    out.family("smt_up", Type::kGauge, "Up.");
+    out.sample("", {}, 0.25);
+    CHECK(out.text() ==
+          "# TYPE smt_tenant_launches counter\n"
+          "# HELP smt_tenant_launches Launches.\n"
+          "smt_tenant_launches_total{tenant=\"a \\\"b\\\"\\\\\\n\",form=\"x\"} 12\n"
+          "# TYPE smt_up gauge\n"
+          "# HELP smt_up Up.\n"
+          "smt_up{} 0.25\n"
+          "# EOF\n");
+}
+
+TEST_CASE("text: buckets count what is below", "[metrics]") {
+    Histogram stops;
+    for (const double each : {1e-5, 1.1e-5, 0.9, 5.0}) stops.add(each);
+    Exposition out;
+    out.family("s", Type::kHistogram, "S.");
+    out.histogram({{"tenant", "a"}}, stops);
+    const std::string text = out.text();
+    const auto has = [&](const char* line) { return text.find(line) != std::string::npos; };
+    CHECK(has("s_bucket{tenant=\"a\",le=\"1e-05\"} 1\n"));
+    CHECK(has("s_bucket{tenant=\"a\",le=\"2.5e-05\"} 2\n"));
+    CHECK(has("s_bucket{tenant=\"a\",le=\"0.5\"} 2\n"));
+    CHECK(has("s_bucket{tenant=\"a\",le=\"1\"} 3\n"));
+    CHECK(has("s_bucket{tenant=\"a\",le=\"+Inf\"} 4\n"));
+    CHECK(has("s_count{tenant=\"a\"} 4\n"));
+    CHECK(has("s_sum{tenant=\"a\"} 5.9"));
+}
+
+TEST_CASE("sessions of several servers add up", "[metrics]") {
+    BySession calls;
+    calls.set(1, 10);
+    calls.set(1, 12);
+    calls.set(2, 5);
+    CHECK(calls.sum() == 17);
+    calls.restart();
+    calls.set(1, 3);  // another session
+    CHECK(calls.sum() == 20);
+}
+
+TEST_CASE("a journal's entries are counted by tenant, and those that are lost", "[metrics]") {
+    const tests::TemporaryFolder folder;
+    const std::string path = folder.file("journal");
+    runtime::journal::Writer writer(path);
+    const auto write = [&](Kind kind, uint32_t session, uint32_t name, uint64_t value = 0) {
+        Entry entry;
+        entry.kind = kind;
+        entry.session = session;
+        entry.name = name;
+        entry.value = value;
+        writer.write(entry);
+    };
+    write(Kind::kNote, 0, 0);
+    write(Kind::kSessionOpened, 1, writer.name("alice"));
+    write(Kind::kLaunch, 1, writer.name("kernel"), writer.name("unmanaged: it holds machine code only"));
+    write(Kind::kLaunch, 1, writer.name("kernel"), writer.name("managed by PTX"));
+    write(Kind::kUnsupported, 1, writer.name("cuNever"), 1);
+    write(Kind::kUnsupported, 1, writer.name("cuNever"), 4);
+    write(Kind::kStopped, 1, writer.name("alice"), 20'000);
+    write(Kind::kDecision, 2, 0);  // whose beginning is not there any more
+    const runtime::journal::Reader reader(path);
+    JournalCount count;
+    reader.read(0, [&](const Entry& entry) { count.add(reader, entry); });
+    REQUIRE(count.tenants().size() == 2);
+    const Tally& alice = count.tenants().at("alice");
+    CHECK(alice.sessions == 1);
+    CHECK(alice.launches.at("unmanaged") == 1);
+    CHECK(alice.launches.at("managed by PTX") == 1);
+    CHECK(alice.unsupported.at("cuNever").sum() == 4);
+    CHECK(alice.stops.count() == 1);
+    CHECK(alice.stops.sum() == Approx(2e-5));
+    CHECK(count.tenants().at("unknown").decisions == 1);
+    CHECK(count.lost() == 0);
+
+    count.restart();  // another server writes the file
+    reader.read(0, [&](const Entry& entry) {
+        if (entry.kind != Kind::kNote && entry.kind != Kind::kLaunch) count.add(reader, entry);
+    });
+    CHECK(alice.sessions == 2);
+    CHECK(alice.unsupported.at("cuNever").sum() == 8);
+    CHECK(count.lost() == 2);
+}
+
+TEST_CASE("addresses to listen on", "[metrics]") {
+    CHECK(parse_where("9469").port == 9469);
+    CHECK(parse_where("127.0.0.1:0").port == 0);
+    CHECK(parse_where("[::1]:80").kind == Where::Kind::kIpv6);
+    CHECK(parse_where("unix:/run/smt.sock").path == "/run/smt.sock");
+    for (const char* wrong : {"", "0.0.0.0:9469", "localhost:9469", "65536", "-1", "9469x", "1K", ":9469"})
+        CHECK_THROWS_AS(parse_where(wrong), Misuse);
+}
+
+}  // namespace
+}  // namespace smt::tools::metrics
