@@ -22,6 +22,7 @@
 //   query := StatusRequest{kStatus | kStop}, StatusReply
 //          | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
 //          | PolicyRequest, PolicyReply
+//          | SuspendRequest{kSuspend | kResume}, SuspendReply
 //          | SettingsRequest, SettingsReply
 #pragma once
 
@@ -54,6 +55,9 @@ enum class ControlKind : uint32_t {
     kSettings = 14,  // from `smt run`: reply SettingsReply, then closed
     kSettingsReply = 15,
     kFarewell = 16,  // the reason why the session ends, before the socket is closed
+    kSuspend = 17,   // from `smt suspend`: reply SuspendReply, when it is done or given up, then closed
+    kResume = 18,    // from `smt resume`: likewise
+    kSuspendReply = 19,
 };
 
 struct Hello {
@@ -173,12 +177,15 @@ struct TenantStatus {
     uint32_t slowdown_thousandths = 0;  // its target, as in Hello
     TargetState target_state = TargetState::kNone;  // if it is kNone, the rest of it means nothing
     int32_t headroom_thousandths = 0;               // of what is allowed; below 0: it is exceeded
-    uint32_t beside = 0;              // multiprocessors that best-effort tenants have beside its requests
+    uint32_t beside = 0;     // multiprocessors that best-effort tenants have beside its requests
+    uint32_t suspended = 0;  // 1: its calls wait until it is resumed
+    uint32_t reserved = 0;
+    uint64_t away_bytes = 0;          // of its device memory in host memory; not in device_bytes
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 360);
+static_assert(sizeof(TenantStatus) == 376);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;
@@ -193,6 +200,28 @@ struct PolicyReply {
     char message[kMessageBytes] = {};  // the reason if ok is 0
 };
 static_assert(sizeof(PolicyReply) == 264);
+
+struct SuspendRequest {
+    ControlKind kind = ControlKind::kSuspend;
+    uint32_t magic = kMagic;
+    uint32_t patience_ms = 0;  // kSuspend: how long its work on the GPU may take to stop or to end
+    uint32_t reserved = 0;
+    char tenant[kTenantNameBytes] = {};  // NUL-terminated
+};
+static_assert(sizeof(SuspendRequest) == 80);
+
+struct SuspendReply {
+    ControlKind kind = ControlKind::kSuspendReply;
+    uint32_t ok = 0;        // 0: nothing has changed
+    uint32_t sessions = 0;  // of the tenant
+    uint32_t pinned = 0;    // kSuspend: 1: the host memory is pinned
+    uint64_t moved_bytes = 0;
+    uint64_t stay_bytes = 0;           // kSuspend: device memory that cannot be moved
+    uint64_t copied_ns = 0;            // of the time that it took: copies, with the memory for them
+    uint64_t took_ns = 0;              // all of it
+    char message[kMessageBytes] = {};  // the reason if ok is 0
+};
+static_assert(sizeof(SuspendReply) == 304);
 
 // From the server before it ends a session that the program has not ended. If the socket is closed without
 // it, the server has crashed.

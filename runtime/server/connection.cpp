@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "opcodes.gen.h"
@@ -22,6 +23,7 @@ using namespace protocol;
 namespace {
 
 constexpr long kFirstPacketSeconds = 10;
+constexpr uint32_t kMostPatienceMs = 24 * 3600 * 1000;
 
 bool same_user(int socket) {
     ucred peer{};
@@ -114,6 +116,9 @@ void Connection::answer() {
             return answer_settings(packet, static_cast<size_t>(got));
         case ControlKind::kSetPolicy:
             return answer_policy(packet, static_cast<size_t>(got));
+        case ControlKind::kSuspend:
+        case ControlKind::kResume:
+            return answer_suspend(packet, static_cast<size_t>(got));
         default:
             return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
@@ -237,6 +242,27 @@ void Connection::answer_policy(const void* packet, size_t bytes) {
     const std::string problem = owner_.server ? owner_.server->set_policy(name) : owner_.refusal;
     reply.ok = problem.empty();
     std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
+}
+
+void Connection::answer_suspend(const void* packet, size_t bytes) {
+    SuspendRequest request;
+    SuspendReply reply;
+    if (bytes != sizeof request) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
+    }
+    std::memcpy(&request, packet, sizeof request);
+    const std::string name(request.tenant, strnlen(request.tenant, sizeof request.tenant));
+    if (!owner_.server) {
+        std::strncpy(reply.message, owner_.refusal.c_str(), sizeof reply.message - 1);
+    } else if (owner_.server->device().enter_thread() != CUDA_SUCCESS) {
+        std::strncpy(reply.message, "the GPU's context is lost", sizeof reply.message - 1);
+    } else {
+        Suspension& suspension = owner_.server->suspension();
+        const std::chrono::milliseconds patience(std::min(request.patience_ms, kMostPatienceMs));
+        reply = request.kind == ControlKind::kSuspend ? suspension.suspend(name, patience)
+                                                      : suspension.resume(name);
+    }
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
 }
 

@@ -50,6 +50,7 @@ private:
     void answer_tenants();
     void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
+    void answer_suspend(const void* packet, size_t bytes);
     void refuse(uint32_t status, const std::string& why);
 
     ConnectionOwner& owner_;

@@ -137,6 +137,7 @@ protocol::TenantStatus Session::status() const {
     status.multiprocessors = multiprocessors_;
     status.lanes = lane_count_.load();
     status.gone = closing();
+    note_suspended(status);
     if (const std::optional<device::Wait> wait = device::longest_wait(id_)) {
         status.waited_ms = static_cast<uint32_t>(wait->lasted / std::chrono::milliseconds(1));
         std::strncpy(status.waits_for, wait->by.c_str(), sizeof status.waits_for - 1);
@@ -234,6 +235,7 @@ void Session::poison(CUresult fatal, const std::string& why) {
     if (header.fatal.load() != CUDA_SUCCESS) return;
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
+    gate_.open();  // calls that wait there return the error, too
 }
 
 std::string Session::called() const { return fmt::format("tenant {} ({}, pid {})", tenant_, program_, pid_); }

@@ -113,6 +113,7 @@ TEST_CASE("chunk mover: a chunk that is not unmapped stays here", "[chunk_mover]
     CHECK(moving.mover.release(kChunks[1].base) != CUDA_SUCCESS);
     CHECK(moving.mover.release(kChunks[2].base) == CUDA_SUCCESS);
     CHECK(moving.mover.away().size() == 2);
+    CHECK(moving.mover.copied().empty());
     CHECK(moving.mover.bytes_away() == 2 * kChunk);
     CHECK(moving.device.held_bytes == 2 * kChunk);
     moving.move_in();
