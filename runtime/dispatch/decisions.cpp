@@ -56,7 +56,7 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
             Member& member = members_[i];
             if ((&member.stream->tenant() == solo) != those_of_solo) continue;
             schedule::Kernel& kernel = snapshot.kernels[i] = {};
-            member.decided = !member.trial && member.stream->describe(&kernel);
+            member.decided = !member.trial && !suspended(member) && member.stream->describe(&kernel);
             any |= member.decided || member.trial;
             const std::optional<Abilities> unheard = member.stream->take_unheard();
             if (member.decided) continue;
@@ -164,7 +164,8 @@ void Dispatcher::follow(Member& member) {
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     Decider& decider = member.trial ? *member.trial : member.orders;
     const View view{*member.stream, kernel, member.stream->passes_through(), now()};
-    const Step step = quiesces(member) ? Orders::to_rest(kernel, view.passes_through) : decider.next(view);
+    const bool rests = suspended(member) || quiesces(member);
+    const Step step = rests ? Orders::to_rest(kernel, view.passes_through) : decider.next(view);
     const Outcome outcome = carry_out(*member.stream, step);
     if (outcome == Outcome::kDone) decider.done(step);
     return outcome != Outcome::kNotNow;

@@ -260,6 +260,7 @@ bool Dispatcher::look() {
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
+        if (suspended(member)) continue;
         if (member.trial ? member.trial->samples() : policy_.samples()) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
@@ -342,7 +343,8 @@ bool Dispatcher::pending() {
             member.stream->passes_through())
             continue;
         schedule::Kernel kernel;
-        if (member.stream->describe(&kernel) || member.stream->held_back()) return true;
+        const bool works = member.stream->describe(&kernel) || member.stream->held_back();
+        if (works && !(suspended(member) && kernel.state == schedule::Kernel::State::kWaiting)) return true;
     }
     return false;
 }

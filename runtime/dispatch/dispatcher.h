@@ -66,6 +66,15 @@ public:
     uint64_t begin_quiesce(const Tenant& tenant, bool frees);
     void end_quiesce(uint64_t call);
 
+    // Suspension: what the tenant has on the GPU is stopped, or ends, and nothing of it begins until
+    // resume(). Others do as if it were not there. Both may be called again. The caller keeps launches from
+    // coming.
+    void suspend(const std::shared_ptr<Tenant>& tenant);
+    void resume(const std::shared_ptr<Tenant>& tenant);
+    // Stops what has begun since. True: no launch of a suspended tenant runs or is being stopped, as far as
+    // the dispatcher knows of it. Else `runs`: the journal's name of one; 0: it is not known.
+    bool at_rest(const Tenant& tenant, uint32_t* runs);
+
     // For streams.
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
@@ -141,6 +150,7 @@ private:
     void await_window(std::unique_lock<std::mutex>& lock, const Tenant& tenant);
     static bool can_quiesce(const Member& member);
     bool quiesces(const Member& member) const;
+    static bool suspended(const Member& member);
     void look_at_windows();
 
     device::Device& device_;

@@ -121,9 +121,11 @@ public:
     bool ready();       // halt() and change() take effect on the run under way
     void confine(const schedule::Confinement& confinement);  // launches from now on
     void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait
-    void mark_what_is_there();  // enqueues a marker, so that its end will be seen
-    bool stop();                // false: what is in flight cannot be stopped yet; ask again
-    CUresult pass_through();    // from stopped: all launches resume
+    void look_up();              // waiting threads look whether the tenant is suspended
+    uint32_t first_under_way();  // the journal's name of what the GPU has of it; 0: nothing that is known
+    void mark_what_is_there();   // enqueues a marker, so that its end will be seen
+    bool stop();                 // false: what is in flight cannot be stopped yet; ask again
+    CUresult pass_through();     // from stopped: all launches resume
     // From stopped: the first launch runs with these quotas, at most `blocks` of its blocks (0: all).
     CUresult run(const QuotaTable& quotas, uint64_t blocks);
     // While it runs. No effect once the run is halted.
@@ -216,6 +218,7 @@ private:
     bool await_soon(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number);
     CUresult await_change(Lock& lock);
+    CUresult park(Lock& lock);
     void tell_changed();  // wakes the threads that wait for it, and announces that to the device
     void wake();          // wakes them only
     bool looks_on() const;

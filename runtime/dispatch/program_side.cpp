@@ -310,6 +310,7 @@ void ManagedStream::wake() {
 // while other tenants have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
+    if (tenant_->suspended.load()) return park(lock);
     if (preemptor_.in_quota_mode() && looks_on()) {
         const uint64_t seen = changes_.count.load(std::memory_order_relaxed);
         lock.unlock();
@@ -323,6 +324,28 @@ CUresult ManagedStream::await_change(Lock& lock) {
     }
     CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
     return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
+}
+
+// Until the tenant is resumed. A thread that is counted as parked has no other way out but the end of its
+// client, and an error that ends the context.
+CUresult ManagedStream::park(Lock& lock) {
+    struct Parked {
+        explicit Parked(std::atomic<uint32_t>& count) : count(count) { count.fetch_add(1); }
+        ~Parked() { count.fetch_sub(1); }
+        std::atomic<uint32_t>& count;
+    };
+    const Parked counted(tenant_->parked);
+    while (tenant_->suspended.load() && !gone_) {
+        if (changes_.happened.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) continue;
+        const CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
+        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
+    }
+    return CUDA_SUCCESS;
+}
+
+void ManagedStream::look_up() {
+    std::lock_guard lock(mutex_);
+    tell_changed();
 }
 
 // Not on a device that keeps its own clock: the clock does not wait for a thread that only polls.

@@ -49,6 +49,10 @@ struct Tenant {
     mutable std::atomic<bool> free{false};  // its launches begin without a decision, beside others (solo.h)
     schedule::TimePoint preemptor_since{};  // since when; guarded by the dispatcher's lock
     mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
+    // Its work stands still, whatever the policy says (Dispatcher::suspend()), and its threads that wait for
+    // its launches stay where they are: so many.
+    std::atomic<bool> suspended{false};
+    std::atomic<uint32_t> parked{0};
     UnmanagedWindow window;
     Received received;
     Attainment attainment;

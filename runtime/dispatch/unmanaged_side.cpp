@@ -100,6 +100,14 @@ CUresult ManagedStream::stays(const UnmanagedLaunch& launch, CUresult why) {
     return detour_.go_home();
 }
 
+uint32_t ManagedStream::first_under_way() {
+    std::lock_guard lock(mutex_);
+    if (!queue_.in_flight().empty()) return queue_.in_flight().front().entry.name;
+    if (!unmanaged_.in_flight.empty()) return unmanaged_.in_flight.front().name;
+    const Work* const work = preemptor_.in_quota_mode() ? queue_.first() : nullptr;
+    return work ? work->entry.name : 0;
+}
+
 void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
     Lock lock = spin_lock(mutex_);
     --unmanaged_.entering;

@@ -23,6 +23,7 @@
 //          | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
 //          | PolicyRequest, ChangeReply
 //          | MemoryLimitRequest, ChangeReply
+//          | SuspendRequest{kSuspend | kResume}, SuspendReply
 //          | SettingsRequest, SettingsReply
 #pragma once
 
@@ -62,8 +63,11 @@ enum class ControlKind : uint32_t {
     kChangeReply = 13,
     kSettings = 14,  // from `smt run`: reply SettingsReply, then closed
     kSettingsReply = 15,
-    kSetMemoryLimit = 17,  // from `smt set`: reply ChangeReply, then closed
-    kFarewell = 16,        // the reason why the session ends, before the socket is closed
+    kFarewell = 16,  // the reason why the session ends, before the socket is closed
+    kSuspend = 17,   // from `smt suspend`: reply SuspendReply, when it is done or given up, then closed
+    kResume = 18,    // from `smt resume`: likewise
+    kSuspendReply = 19,
+    kSetMemoryLimit = 20,  // from `smt set`: reply ChangeReply, then closed
 };
 
 struct Hello {
@@ -165,7 +169,7 @@ enum class TargetState : uint32_t {
 
 // What a session's device memory is used for. Bytes, except where said.
 //
-//     held  =  asked + lost + idle + other
+//     held  =  asked + lost + idle + other, also while it is away (TenantStatus::away_bytes)
 struct MemoryFigures {
     uint64_t asked = 0;  // by the program, in allocations that it has not freed
     uint64_t lost = 0;   // to rounding, and to gaps between small allocations
@@ -201,11 +205,14 @@ struct TenantStatus {
     uint32_t beside = 0;       // multiprocessors that best-effort tenants have beside its requests
     uint64_t gpu_time_ns = 0;  // that its completed work takes alone (docs/design.md#gpu-time-received)
     MemoryFigures memory = {};
+    uint32_t suspended = 0;  // 1: its calls wait until it is resumed
+    uint32_t reserved = 0;
+    uint64_t away_bytes = 0;          // of its device memory in host memory; not in device_bytes
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 432);
+static_assert(sizeof(TenantStatus) == 448);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;
@@ -228,6 +235,28 @@ struct ChangeReply {
     char message[kMessageBytes] = {};  // the reason if ok is 0
 };
 static_assert(sizeof(ChangeReply) == 264);
+
+struct SuspendRequest {
+    ControlKind kind = ControlKind::kSuspend;
+    uint32_t magic = kMagic;
+    uint32_t patience_ms = 0;  // kSuspend: how long its work on the GPU may take to stop or to end
+    uint32_t reserved = 0;
+    char tenant[kTenantNameBytes] = {};  // NUL-terminated
+};
+static_assert(sizeof(SuspendRequest) == 80);
+
+struct SuspendReply {
+    ControlKind kind = ControlKind::kSuspendReply;
+    uint32_t ok = 0;        // 0: nothing has changed
+    uint32_t sessions = 0;  // of the tenant
+    uint32_t pinned = 0;    // kSuspend: 1: the host memory is pinned
+    uint64_t moved_bytes = 0;
+    uint64_t stay_bytes = 0;           // kSuspend: device memory that cannot be moved
+    uint64_t copied_ns = 0;            // of the time that it took: copies, with the memory for them
+    uint64_t took_ns = 0;              // all of it
+    char message[kMessageBytes] = {};  // the reason if ok is 0
+};
+static_assert(sizeof(SuspendReply) == 304);
 
 // From the server before it ends a session that the program has not ended. If the socket is closed without
 // it, the server has crashed.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "opcodes.gen.h"
@@ -22,6 +23,7 @@ using namespace protocol;
 namespace {
 
 constexpr long kFirstPacketSeconds = 10;
+constexpr uint32_t kMostPatienceMs = 24 * 3600 * 1000;
 
 bool same_user(int socket) {
     ucred peer{};
@@ -116,6 +118,9 @@ void Connection::answer() {
             return answer_policy(packet, static_cast<size_t>(got));
         case ControlKind::kSetMemoryLimit:
             return answer_memory_limit(packet, static_cast<size_t>(got));
+        case ControlKind::kSuspend:
+        case ControlKind::kResume:
+            return answer_suspend(packet, static_cast<size_t>(got));
         default:
             return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
@@ -252,6 +257,24 @@ void Connection::answer_change(const std::string& problem) {
     ChangeReply reply;
     reply.ok = problem.empty();
     std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
+}
+
+void Connection::answer_suspend(const void* packet, size_t bytes) {
+    SuspendRequest request;
+    SuspendReply reply;
+    if (!read(packet, bytes, &request)) return;
+    const std::string name(text_in(request.tenant));
+    if (!owner_.server) {
+        std::strncpy(reply.message, owner_.refusal.c_str(), sizeof reply.message - 1);
+    } else if (owner_.server->device().enter_thread() != CUDA_SUCCESS) {
+        std::strncpy(reply.message, "the GPU's context is lost", sizeof reply.message - 1);
+    } else {
+        Suspension& suspension = owner_.server->suspension();
+        const std::chrono::milliseconds patience(std::min(request.patience_ms, kMostPatienceMs));
+        reply = request.kind == ControlKind::kSuspend ? suspension.suspend(name, patience)
+                                                      : suspension.resume(name);
+    }
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
 }
 

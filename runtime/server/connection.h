@@ -54,6 +54,7 @@ private:
     void answer_change(const std::string& problem);
     template <typename Request>
     bool read(const void* packet, size_t bytes, Request* request);
+    void answer_suspend(const void* packet, size_t bytes);
     void refuse(uint32_t status, const std::string& why);
 
     ConnectionOwner& owner_;

@@ -102,6 +102,7 @@ void Lane::stop() {
     told_to_stop_.store(true);
     stopping_.store(true);
     if (ended()) return;  // its memory may belong to another lane already
+    session_.gate().look();
     futex_wake_all(header().server_asleep);
     progress_.fetch_add(1);
     futex_wake_all(progress_);
@@ -112,6 +113,7 @@ void Lane::wait_reached(uint64_t position, const Lane& waiter) {
     if (spin_until(reached)) return;
     waiters_.fetch_add(1);
     while (!waiter.stopping()) {
+        if (session_.gate().closed()) waiter.stand();
         uint32_t progress = progress_.load();
         if (reached()) break;
         futex_wait(progress_, progress, kLaneSleepMs);
@@ -140,6 +142,10 @@ void Lane::run() {
     do {
         if (halted_.load()) await_fate();
         while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
+            if (session_.gate().closed()) [[unlikely]] {
+                stand();
+                continue;
+            }
             if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
             if (tail_ == head_) {
                 wait_for_records();
@@ -158,7 +164,10 @@ void Lane::wait_for_records() {
     std::atomic<uint32_t>& told = session_.arena().header().cores_scarce;
     if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce)
         told.store(scarce, std::memory_order_relaxed);
-    auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
+    const LaneGate& gate = session_.gate();
+    auto more = [&] {
+        return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load() || gate.closed();
+    };
     const uint64_t begun = trace_ ? protocol::ticks() : 0;
     const bool came = spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn);
     if (trace_) trace_->polled(begun);
@@ -166,7 +175,8 @@ void Lane::wait_for_records() {
     const uint64_t lay_down = trace_ ? protocol::ticks() : 0;
     // Either this thread sees the new tail now, or the client sees that it sleeps.
     shared.server_asleep.exchange(1);
-    if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);
+    if (shared.tail.load() == head_ && !stopping_.load() && !gate.closed())
+        futex_wait(shared.server_asleep, 1, kSleepMs);
     shared.server_asleep.store(0);
     if (trace_) trace_->slept(lay_down);
 }

@@ -50,6 +50,8 @@ public:
     // wake(): again, because the client may write server_asleep, too.
     void halt();
     void wake();
+    // Suspension: waits in front of the session's gate, unless the lane has to stop. On the lane's thread.
+    void stand() const;
     std::string why_not_carried() const;  // of a lane that stands still; empty: nothing
     Saved saved() const;
     CUresult take_own_stream(const SavedStream& saved);  // before start()

@@ -60,12 +60,17 @@ void Lane::await_room(const protocol::RecordHeader& record, CUresult* status, ui
     session_.note("waits for " + what);
     const device::InWait timed;
     const device::HeldUp held(session_.id(), what);
-    const bool done =
-        RoomLine::of_process().wait({.tenant = &tenant,
-                                     .reason = limit ? RoomLine::For::kLimit : RoomLine::For::kDevice,
-                                     .until = std::chrono::steady_clock::now() + longest,
-                                     .attempt = try_again,
-                                     .gives_up = [&] { return stopping_.load(); }});
+    const auto until = std::chrono::steady_clock::now() + longest;
+    bool done = false;
+    do {
+        if (session_.gate().closed()) stand();  // it is suspended, and loses its place in the line
+        done = RoomLine::of_process().wait(
+            {.tenant = &tenant,
+             .reason = limit ? RoomLine::For::kLimit : RoomLine::For::kDevice,
+             .until = until,
+             .attempt = try_again,
+             .gives_up = [&] { return stopping_.load() || session_.gate().closed(); }});
+    } while (!done && session_.gate().closed() && !stopping_.load());
     const double seconds = std::chrono::duration<double>(held.lasted()).count();
     session_.note(fmt::format("{} {:.3f} s for {}", done ? "waited" : "waited in vain", seconds, what));
 }

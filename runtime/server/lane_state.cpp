@@ -69,7 +69,12 @@ std::string Lane::why_not_carried() const {
 void Lane::halt() {
     halted_.store(true);
     stopping_.store(true);
+    session_.gate().look();
     wake();
+}
+
+void Lane::stand() const {
+    session_.gate().pass(session_.device(), [this] { return stopping_.load(); });
 }
 
 void Lane::wake() {

@@ -77,6 +77,10 @@ void Server::write(const std::string& line, const Session* of) {
 
 void Server::add(Session& session) {
     std::lock_guard lock(mutex_);
+    if (std::any_of(sessions_.begin(), sessions_.end(), [&](const Session* each) {
+            return each->tenant() == session.tenant() && each->gate().closed() && !each->closing();
+        }))
+        session.gate().close();
     sessions_.push_back(&session);
     served_.fetch_add(1);
     if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_);
@@ -91,6 +95,44 @@ void Server::stop_sessions(const std::string& why) {
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_)
         if (!session->left()) session->stop(why);
+}
+
+std::vector<Session*> Server::borrow(const std::string& tenant) {
+    std::lock_guard lock(mutex_);
+    std::vector<Session*> found;
+    for (Session* session : sessions_) {
+        if (session->tenant() == tenant && !session->closing() && !session->held() && session->has_memory())
+            found.push_back(session);
+    }
+    borrowed_.insert(borrowed_.end(), found.begin(), found.end());
+    return found;
+}
+
+void Server::give_back(const std::vector<Session*>& sessions) {
+    {
+        std::lock_guard lock(mutex_);
+        for (const Session* session : sessions)
+            borrowed_.erase(std::find(borrowed_.begin(), borrowed_.end(), session));
+    }
+    returned_.notify_all();
+}
+
+void Server::await_return(const Session& session) {
+    std::unique_lock lock(mutex_);
+    returned_.wait(
+        lock, [&] { return std::find(borrowed_.begin(), borrowed_.end(), &session) == borrowed_.end(); });
+}
+
+void Server::close_gates(const std::string& tenant) {
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_)
+        if (session->tenant() == tenant) session->gate().close();
+}
+
+void Server::open_gates(const std::string& tenant) {
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_)
+        if (session->tenant() == tenant) session->gate().open();
 }
 
 void Server::keep(std::unique_ptr<Session> session) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@
 #include "runtime/server/memory/tenant_accounts.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
+#include "runtime/server/suspension.h"
 #include "runtime/server/takeover/offences.h"
 
 namespace smt::runtime::server {
@@ -65,6 +67,15 @@ public:
     // driver may still have pointers into the session, or its teardown failed.
     void keep(std::unique_ptr<Session> session);
     bool keeps() const;
+
+    // The open sessions of a tenant, which are not torn down before they are returned. close_gates(): those
+    // that come later begin with a closed gate, too, until open_gates(). Any thread.
+    std::vector<Session*> borrow(const std::string& tenant);
+    void close_gates(const std::string& tenant);
+    void open_gates(const std::string& tenant);
+    void give_back(const std::vector<Session*>& sessions);
+    void await_return(const Session& session);  // on its own thread, when it is closing
+    Suspension& suspension() { return suspension_; }
 
     // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
     // if they are known, and no new session is accepted. Returns after that in every calling thread.
@@ -135,6 +146,9 @@ private:
     mutable std::mutex mutex_;
     uint64_t launches_ = 0;  // of sessions that are not in the list any more
     std::vector<Session*> sessions_;
+    std::vector<const Session*> borrowed_;  // a session as often as it is
+    std::condition_variable returned_;
+    Suspension suspension_{*this};
     std::vector<std::unique_ptr<Session>> kept_;
 
     std::mutex lines_mutex_;  // guards lines_

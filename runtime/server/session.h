@@ -30,6 +30,7 @@
 #include "runtime/server/callbacks.h"
 #include "runtime/server/graph_copies.h"
 #include "runtime/server/graph_waits.h"
+#include "runtime/server/lane_gate.h"
 #include "runtime/server/memory/arena.h"
 #include "runtime/server/memory/memory_account.h"
 #include "runtime/server/objects/events.h"
@@ -85,6 +86,18 @@ public:
         std::function<bool(const std::string& problem)> commit;
     };
     bool serve_taken(Taken& taken);
+    // Suspension (suspension.h).
+    LaneGate& gate() { return gate_; }
+    const LaneGate& gate() const { return gate_; }
+    const std::shared_ptr<dispatch::Tenant>& suspends() const { return dispatched_; }
+    std::string why_not_suspended() const;  // for people; empty: it can be
+    // All its lanes are in front of the gate, or wait for what the dispatcher holds back.
+    bool lanes_stand();
+    // What it has under way on the GPU, for people; empty: nothing. As long as its lanes stand.
+    std::string runs();
+    uint64_t bytes_away() const;
+    bool has_memory() const;
+
     void fault(CUresult fatal);  // a call returned it: ends the context or the session
     std::string called() const;  // "tenant alice (train, pid 12)"
     UnderWay under_way() const { return streams_.under_way(); }
@@ -157,6 +170,8 @@ public:
 private:
     bool live();
     bool live_on();
+    void begin_suspended();
+    void note_suspended(protocol::TenantStatus& status) const;
     bool live_again(Taken& taken);
     CUresult restore(protocol::Reader& in, const Taken& taken);
     CUresult restore_place(protocol::Reader& in, int arena_file);
@@ -225,6 +240,8 @@ private:
         std::vector<CUlaunchAttribute> attributes;
     };
     std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
+
+    LaneGate gate_;
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};

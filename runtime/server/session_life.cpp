@@ -70,6 +70,7 @@ bool Session::live() {
 
 bool Session::live_on() {
     server_.add(*this);
+    if (gate_.closed()) begin_suspended();
     write_journal(journal::Kind::kSessionOpened, program_);
     answer_control_guarded();
     teardown();
@@ -236,6 +237,7 @@ void Session::open_memory() {
 
 void Session::teardown() {
     closing_.store(true);
+    server_.await_return(*this);
     captured_.notify_all();
     device_.leaving(*this);
     callbacks_.release();

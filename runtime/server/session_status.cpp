@@ -52,6 +52,7 @@ protocol::TenantStatus Session::status() const {
     status.multiprocessors = multiprocessors_;
     status.lanes = lane_count_.load();
     status.gone = closing();
+    note_suspended(status);
     if (const std::optional<device::Wait> wait = device::longest_wait(id_)) {
         status.waited_ms = static_cast<uint32_t>(wait->lasted / std::chrono::milliseconds(1));
         std::strncpy(status.waits_for, wait->by.c_str(), sizeof status.waits_for - 1);

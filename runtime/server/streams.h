@@ -155,6 +155,9 @@ public:
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
+    // The same of the streams that the driver has not come to the end of, whatever is held back. True: there
+    // are none. Skips capturing streams. The session's lanes stand.
+    bool driver_is_done(UnderWay* left);
 
     // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
     // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's

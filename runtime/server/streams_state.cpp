@@ -1,4 +1,4 @@
-// What another process needs of a session's streams to take it over.
+// What another process needs of a session's streams to take it over, and whether they are at rest.
 #include <set>
 
 #include "runtime/protocol/try.h"
@@ -37,6 +37,18 @@ void Streams::note_what_is_over() {
         while (known < uses && !stream->synchronized.compare_exchange_weak(known, uses)) {
         }
     }
+}
+
+bool Streams::driver_is_done(UnderWay* left) {
+    bool done = true;
+    for (const StreamPointer& stream : all()) {
+        if (capturing(stream->handle)) continue;
+        stream->held_back();  // so that the driver's stream waits for launches on others
+        if (driver_.cuStreamQuery(stream->handle) != CUDA_ERROR_NOT_READY) continue;
+        left->add(stream->in_flight.under_way(stream->synchronized));
+        done = false;
+    }
+    return done;
 }
 
 std::string Streams::why_not_carried() const {

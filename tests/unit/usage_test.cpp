@@ -95,6 +95,8 @@ TEST_CASE("a status as text", "[usage]") {
     status.tenants[1].gone = 1;
     status.tenants[0].waited_ms = 1234;
     std::strcpy(status.tenants[0].waits_for, "cuStreamWaitValue32 of bob");
+    status.tenants[0].suspended = 1;
+    status.tenants[0].away_bytes = 64 << 20;
     RecentUse use{2, {}};
     use.by_session[2] = {10, 0.5, 0.125};
     CHECK(status_text(status, use) ==
@@ -106,7 +108,17 @@ TEST_CASE("a status as text", "[usage]") {
           "  bob                        2     gone        0       1      1.5 MiB            -     12.0 MiB   "
           "      77       10.0   50.0   12.5\n"
           "  alice waits 1.2 s for cuStreamWaitValue32 of bob\n"
+          "  alice is suspended, 64.0 MiB in host memory\n"
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
+}
+
+TEST_CASE("a status of a suspended tenant in JSON", "[usage]") {
+    ServerStatus status;
+    status.tenants.resize(1);
+    CHECK(status_json(status, {}).find(R"("suspended":false,"away_bytes":0,)") != std::string::npos);
+    status.tenants[0].suspended = 1;
+    status.tenants[0].away_bytes = 7;
+    CHECK(status_json(status, {}).find(R"("suspended":true,"away_bytes":7,)") != std::string::npos);
 }
 
 TEST_CASE("a status of targets", "[usage]") {

@@ -34,8 +34,10 @@ void terminate(char (&text)[n]) {
 // A connection on which one question is asked.
 class Question {
 public:
-    explicit Question(const std::string& key) : path_(path_of(key, ".sock")), log_(path_of(key, ".log")) {
-        timeval timeout{kAnswerTimeoutSeconds, 0};
+    // seconds: until the server counts as one that does not answer; 0: never.
+    explicit Question(const std::string& key, time_t seconds = kAnswerTimeoutSeconds)
+        : path_(path_of(key, ".sock")), log_(path_of(key, ".log")) {
+        timeval timeout{seconds, 0};
         ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
         ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     }
@@ -188,6 +190,15 @@ std::optional<protocol::ChangeReply> ask_for_memory_limit(const std::string& key
     request.limit = limit;
     std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
     protocol::ChangeReply reply;
+    if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
+    terminate(reply.message);
+    return reply;
+}
+
+std::optional<protocol::SuspendReply> ask_to_suspend(const std::string& key,
+                                                     const protocol::SuspendRequest& request) {
+    Question question(key, 0);
+    protocol::SuspendReply reply;
     if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
     terminate(reply.message);
     return reply;

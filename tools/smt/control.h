@@ -38,6 +38,10 @@ std::optional<ServerStatus> ask_tenants(const std::string& key);
 // line each. Says so in the server's log, too.
 std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant);
 
+// Suspends or resumes a tenant. Waits for as long as the server takes for it.
+std::optional<protocol::SuspendReply> ask_to_suspend(const std::string& key,
+                                                     const protocol::SuspendRequest& request);
+
 // The reply says whether it has that policy now.
 std::optional<protocol::ChangeReply> ask_for_policy(const std::string& key, const std::string& name);
 

@@ -60,6 +60,8 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"priority", tenant.priority},
             {"weight", tenant.weight},
             {"device_bytes", tenant.device_bytes},
+            {"suspended", tenant.suspended != 0},
+            {"away_bytes", tenant.away_bytes},
             {"memory_limit", tenant.memory_limit},
             {"memory", memory_of(tenant.memory)},
             {"host_bytes", tenant.host_bytes},

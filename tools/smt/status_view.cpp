@@ -102,6 +102,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
         if (tenant.waits_for[0])
             text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0,
                                 tenant.waits_for);
+        if (tenant.suspended)
+            text += fmt::format("  {} is suspended, {} in host memory\n", tenant.tenant,
+                                mebibytes(tenant.away_bytes));
         if (tenant.gone)
             text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n",
                                 tenant.tenant);

@@ -50,6 +50,7 @@ TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t 
       bytes_(bytes),
       account_(std::make_shared<MemoryAccount>(0, std::move(tenant))),
       own_(arena, base, bytes),
+      mover_(device),
       pools_(driver_, *this),
       graphs_(driver_, *this) {
     addresses_.add(base, bytes);
@@ -226,7 +227,7 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
 }
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
-    driver_.cuMemUnmap(base, bytes);
+    if (mover_.drop(base)) driver_.cuMemUnmap(base, bytes);
     if (auto kept = kept_chunks_.extract(base)) device_.physical_memory().forget(kept.mapped());
     addresses_.release(base);
     account_->give(bytes);
@@ -234,6 +235,7 @@ void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
 
 // Returns idle chunks to the driver, largest first, until at most `bound` is left.
 void TenantMemory::trim_to(uint64_t bound) {
+    if (moves_) return;
     while (idle_bytes() > bound && !cached_.empty()) {
         auto largest = std::prev(cached_.end());
         auto [bytes, base] = *largest;
@@ -392,6 +394,7 @@ void TenantMemory::clear() {
     }
     large_.clear();
     slabs_.release_all();
+    moves_ = false;
     trim_to(0);
 }
 

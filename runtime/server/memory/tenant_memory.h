@@ -31,6 +31,7 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/protocol/state.h"
 #include "runtime/server/memory/block_allocator.h"
+#include "runtime/server/memory/chunk_mover.h"
 #include "runtime/server/memory/graph_memory.h"
 #include "runtime/server/memory/memory_account.h"
 #include "runtime/server/memory/pools.h"
@@ -109,10 +110,21 @@ public:
     void save(protocol::StateWriter& out);
     CUresult restore(protocol::Reader& in, const Claim& claim);
 
+    // Suspension: all chunks move to host memory and back (chunk_mover.h), one after the other of these
+    // calls. The tenant's threads stand still and its work is complete or stopped, from copy_out() until
+    // forget_copies(). Idle chunks are freed. What the tenant maps by itself, and what the driver made for
+    // it, stays.
+    ChunkMover::Outcome copy_out();
+    void release_copied();  // of a chunk that the driver does not unmap the memory stays
+    ChunkMover::Outcome bring_in();
+    void forget_copies();
+    uint64_t bytes_away() const { return mover_.bytes_away(); }
+    bool away_is_pinned() const { return mover_.pinned(); }
+
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // returns cached chunks to the driver
     void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
-    uint64_t bytes_used() const { return account_->held(); }
+    uint64_t bytes_used() const { return account_->held() - mover_.bytes_away(); }  // on the device
     protocol::MemoryFigures figures() const;
     Pools& pools() { return pools_; }
     GraphMemory& graphs() { return graphs_; }
@@ -172,7 +184,9 @@ private:
     std::atomic<uint64_t> zeroed_bytes_{0}, zeroing_ns_{0};
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
+    bool moves_ = false;  // chunks move or are away: none is freed
 
+    ChunkMover mover_;  // guarded by mutex_, or by standing threads while moves_
     Pools pools_;
     GraphMemory graphs_;
     CUstream stream_ = nullptr;  // zeroes chunks, on devices that keep sessions apart

@@ -73,6 +73,7 @@ std::string Session::why_not_carried() const {
         if (!reason.empty()) reasons += (reasons.empty() ? "" : "; ") + reason;
     };
     if (closing()) add("its program ends");
+    if (gate_.closed()) add("it is suspended");
     if (open_status_ != CUDA_SUCCESS || !memory_ || !code_) return "it is not open";
     if (server_.measuring()) add("its kernels are measured");
     if (server_.call_trace()) add("its calls are timed");

@@ -1,0 +1,160 @@
+// See chunk_mover.h.
+#include "runtime/server/memory/chunk_mover.h"
+
+#include <algorithm>
+
+#include "runtime/protocol/try.h"
+
+namespace smt::runtime::server {
+
+ChunkMover::ChunkMover(device::Device& device, MakeBlock make_block)
+    : device_(device),
+      driver_(device.driver()),
+      make_block_(make_block ? std::move(make_block) : [&device](uint64_t bytes, uint64_t* missing) {
+          return HostBlock::make(device.driver(), bytes, HostBlock::room(), missing);
+      }) {}
+
+// A stream for these copies alone: they take long, and would hold up what other sessions need on a shared
+// one. Also after an error the copies have ended when it returns.
+CUresult ChunkMover::with_stream(const Copies& copies) {
+    CUstream stream = nullptr;
+    SMT_TRY(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUresult enqueued = copies(stream), over = driver_.cuStreamSynchronize(stream);
+    driver_.cuStreamDestroy_v2(stream);
+    return enqueued != CUDA_SUCCESS ? enqueued : over;
+}
+
+ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
+    uint64_t bytes = 0, missing = 0;
+    for (const Chunk& chunk : chunks) bytes += chunk.bytes;
+    if (bytes == 0) return {};
+    const std::shared_ptr<HostBlock> block = make_block_(bytes, &missing);
+    if (!block) return {CUDA_ERROR_OUT_OF_MEMORY, "host memory", missing};
+    Places copied;
+    uint64_t offset = 0;
+    for (const Chunk& chunk : chunks) {
+        copied[chunk.base] = {chunk.bytes, chunk.kept, block, offset, State::kCopied};
+        offset += chunk.bytes;
+    }
+    const CUresult status = with_stream([&](CUstream stream) {
+        for (const auto& [base, place] : copied)
+            SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(block->at(place.offset), base, place.bytes, stream));
+        return CUDA_SUCCESS;
+    });
+    if (status != CUDA_SUCCESS) return {status, "cuMemcpyDtoHAsync"};
+    places_.merge(copied);
+    return {};
+}
+
+CUresult ChunkMover::unmap(uint64_t base, Place& place) {
+    SMT_TRY(driver_.cuMemUnmap(base, place.bytes));
+    device_.physical_memory().forget(place.kept);
+    place.kept = 0;
+    if (place.state == State::kCopied) bytes_away_.fetch_add(place.bytes, std::memory_order_relaxed);
+    place.state = State::kAway;
+    return CUDA_SUCCESS;
+}
+
+CUresult ChunkMover::release(uint64_t base) {
+    const auto found = places_.find(base);
+    if (found == places_.end() || found->second.state != State::kCopied) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult status = unmap(base, found->second);
+    if (status != CUDA_SUCCESS) places_.erase(found);
+    return status;
+}
+
+CUresult ChunkMover::fill(uint64_t base, Place& place) {
+    if (place.state == State::kEmpty) return CUDA_SUCCESS;
+    device::PhysicalMemory& source = device_.physical_memory();
+    device::PhysicalMemory::Made made;
+    SMT_TRY(source.make(place.bytes, base, &made));
+    CUresult status = driver_.cuMemMap(base, place.bytes, 0, made.handle, 0);
+    if (status == CUDA_SUCCESS) {
+        CUmemAccessDesc access{};
+        access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_.device()};
+        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        status = driver_.cuMemSetAccess(base, place.bytes, &access, 1);
+        if (status != CUDA_SUCCESS) driver_.cuMemUnmap(base, place.bytes);
+    }
+    driver_.cuMemRelease(made.handle);  // the mapping keeps the memory
+    if (status != CUDA_SUCCESS) return source.forget(made.id), status;
+    place.kept = made.id;
+    place.state = State::kEmpty;
+    return CUDA_SUCCESS;
+}
+
+ChunkMover::Outcome ChunkMover::bring_in(const std::vector<uint64_t>& bases) {
+    Outcome outcome;
+    const auto each = [&](const auto& does) {
+        for (const uint64_t base : bases) {
+            const auto found = places_.find(base);
+            if (found == places_.end() || found->second.state == State::kCopied) continue;
+            SMT_TRY(does(base, found->second));
+        }
+        return CUDA_SUCCESS;
+    };
+    outcome.status = each([&](uint64_t base, Place& place) { return fill(base, place); });
+    if (outcome.status != CUDA_SUCCESS) {
+        outcome.failed = "cuMemCreate or cuMemMap";
+    } else {
+        outcome.status = with_stream([&](CUstream stream) {
+            return each([&](uint64_t base, Place& place) {
+                return driver_.cuMemcpyHtoDAsync_v2(base, place.block->at(place.offset), place.bytes, stream);
+            });
+        });
+        if (outcome.status != CUDA_SUCCESS) outcome.failed = "cuMemcpyHtoDAsync";
+    }
+    const bool good = outcome.status == CUDA_SUCCESS;
+    each([&](uint64_t base, Place& place) {
+        if (place.state != State::kEmpty) return CUDA_SUCCESS;
+        if (!good) return unmap(base, place), CUDA_SUCCESS;  // what cannot be unmapped is filled next time
+        place.state = State::kCopied;
+        bytes_away_.fetch_sub(place.bytes, std::memory_order_relaxed);
+        return CUDA_SUCCESS;
+    });
+    return outcome;
+}
+
+void ChunkMover::forget_copy(uint64_t base) {
+    const auto found = places_.find(base);
+    if (found != places_.end() && found->second.state == State::kCopied) places_.erase(found);
+}
+
+bool ChunkMover::drop(uint64_t base) {
+    const auto found = places_.find(base);
+    if (found == places_.end()) return true;
+    Place& place = found->second;
+    const bool here = place.state == State::kCopied;
+    if (place.state == State::kEmpty) unmap(base, place);
+    if (!here) bytes_away_.fetch_sub(place.bytes, std::memory_order_relaxed);
+    places_.erase(found);
+    return here;
+}
+
+std::vector<uint64_t> ChunkMover::in(State state) const {
+    std::vector<uint64_t> bases;
+    for (const auto& [base, place] : places_)
+        if (place.state == state) bases.push_back(base);
+    return bases;
+}
+
+std::vector<uint64_t> ChunkMover::copied() const { return in(State::kCopied); }
+
+std::vector<uint64_t> ChunkMover::away() const {
+    std::vector<uint64_t> bases = in(State::kAway);
+    const std::vector<uint64_t> empty = in(State::kEmpty);
+    bases.insert(bases.end(), empty.begin(), empty.end());
+    return bases;
+}
+
+uint64_t ChunkMover::kept(uint64_t base) const {
+    const auto found = places_.find(base);
+    return found == places_.end() ? 0 : found->second.kept;
+}
+
+bool ChunkMover::pinned() const {
+    return std::all_of(places_.begin(), places_.end(),
+                       [](const auto& each) { return each.second.block->pinned(); });
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,78 @@
+// See host_block.h.
+#include "runtime/server/memory/host_block.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr auto kUnpinPoll = std::chrono::milliseconds(1);
+constexpr uint64_t kNoBound = ~uint64_t{0};
+
+std::string text_of_file(const char* path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// A line "Name:  123 kB", in bytes; 0: there is none.
+uint64_t meminfo_bytes(const std::string& text, const std::string& name) {
+    const size_t at = text.find(name + ":");
+    if (at == std::string::npos) return 0;
+    return std::strtoull(text.c_str() + at + name.size() + 1, nullptr, 10) << 10;
+}
+
+// What the control group that this process sees as its root allows, beyond what it uses.
+uint64_t left_in_group() {
+    const std::string most = text_of_file("/sys/fs/cgroup/memory.max"),
+                      used = text_of_file("/sys/fs/cgroup/memory.current");
+    if (most.empty() || used.empty() || most.starts_with("max")) return kNoBound;
+    const uint64_t bound = std::strtoull(most.c_str(), nullptr, 10),
+                   now = std::strtoull(used.c_str(), nullptr, 10);
+    return bound - std::min(bound, now);
+}
+
+}  // namespace
+
+HostBlock::Room HostBlock::room_of(const std::string& meminfo, uint64_t group_left) {
+    const uint64_t available = meminfo_bytes(meminfo, "MemAvailable"),
+                   swap = meminfo_bytes(meminfo, "SwapFree");
+    const uint64_t resident = std::min(available, group_left), all = std::min(available + swap, group_left);
+    return {resident / 4 * 3, all / 16 * 15};
+}
+
+HostBlock::Room HostBlock::room() { return room_of(text_of_file("/proc/meminfo"), left_in_group()); }
+
+std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t bytes, const Room& room,
+                                           uint64_t* missing) {
+    const uint64_t most = std::max(room.pinned, room.pageable);
+    *missing = bytes - std::min(bytes, most);
+    if (*missing) return nullptr;
+    void* const place =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) return *missing = bytes, nullptr;
+    madvise(place, bytes, MADV_HUGEPAGE);  // fewer pages to pin; no matter if there are none
+    const bool pinned = bytes <= room.pinned && driver.cuMemHostRegister_v2 &&
+                        driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
+    if (!pinned && bytes > room.pageable) {
+        munmap(place, bytes);
+        return *missing = bytes - room.pageable, nullptr;
+    }
+    return std::shared_ptr<HostBlock>(new HostBlock(driver, static_cast<char*>(place), bytes, pinned));
+}
+
+HostBlock::~HostBlock() {
+    while (pinned_ && driver_.cuMemHostUnregister(base_) == CUDA_ERROR_NOT_READY)
+        std::this_thread::sleep_for(kUnpinPoll);
+    munmap(base_, bytes_);
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,67 @@
+// A session of a suspended tenant: its lanes stand, its work is at rest, its memory is in host memory.
+#include <fmt/format.h>
+
+#include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+std::string Session::why_not_suspended() const {
+    if (dispatched_->tried() || server_.measuring())
+        return "its kernels are measured, or under an experiment";
+    return {};
+}
+
+bool Session::lanes_stand() {
+    uint32_t lanes = 0;
+    {
+        std::lock_guard lock(mutex_);
+        for (const std::shared_ptr<Lane>& lane : lanes_) {
+            if (!lane || lane->ended()) continue;
+            ++lanes;
+            lane->wake();  // from its sleep, or its wait for another lane
+        }
+    }
+    return gate_.standing() + dispatched_->parked.load() >= lanes;
+}
+
+std::string Session::runs() {
+    UnderWay left;
+    uint32_t known = 0;
+    const bool stand = lanes_stand();
+    if (server_.dispatcher().at_rest(*dispatched_, &known) && stand && streams_.driver_is_done(&left))
+        return {};
+    if (!stand) left = streams_.under_way();
+    const journal::Reader names(journal().path());
+    if (known) return "kernel " + names.name(known);
+    std::string kernels;
+    for (const uint32_t kernel : left.kernels) kernels += (kernels.empty() ? "" : ", ") + names.name(kernel);
+    if (!kernels.empty()) return (left.kernels.size() == 1 ? "kernel " : "one of the kernels ") + kernels;
+    return stand ? "a copy or a wait on one of its streams" : "a call of it";
+}
+
+// Its lanes wait before their first record. It may be resumed at this moment.
+void Session::begin_suspended() {
+    note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
+    server_.dispatcher().suspend(dispatched_);
+    if (!gate_.closed()) server_.dispatcher().resume(dispatched_);
+}
+
+void Session::note_suspended(protocol::TenantStatus& status) const {
+    status.suspended = gate_.closed();
+    status.away_bytes = bytes_away();
+}
+
+bool Session::has_memory() const {
+    std::lock_guard lock(mutex_);
+    return memory_open_;
+}
+
+uint64_t Session::bytes_away() const {
+    std::lock_guard lock(mutex_);
+    return memory_open_ ? memory_->bytes_away() : 0;
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,221 @@
+// See suspension.h.
+#include "runtime/server/suspension.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "runtime/dispatch/quiesce.h"
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/memory/tenant_ranges.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+using protocol::SuspendReply;
+using SuspensionClock = std::chrono::steady_clock;
+
+constexpr auto kRestPoll = std::chrono::milliseconds(1);
+
+std::string in_mebibytes(uint64_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// Why chunks do not move, for people.
+std::string why_not_moved(const ChunkMover::Outcome& outcome) {
+    if (outcome.missing) return fmt::format("{} of host memory are missing", in_mebibytes(outcome.missing));
+    return fmt::format("{} fails with error {}", outcome.failed, static_cast<int>(outcome.status));
+}
+
+uint64_t ns_since(SuspensionClock::time_point begun) {
+    return static_cast<uint64_t>(std::chrono::nanoseconds(SuspensionClock::now() - begun).count());
+}
+
+// Calls of the driver between are that session's.
+class AsGuest {
+public:
+    explicit AsGuest(Session& session) : device_(session.device()) { device_.enter_thread(&session); }
+    ~AsGuest() { device_.enter_thread(); }
+    AsGuest(const AsGuest&) = delete;
+    AsGuest& operator=(const AsGuest&) = delete;
+
+private:
+    device::Device& device_;
+};
+
+// Sessions of a tenant, which exist until this object ends.
+class Borrowed {
+public:
+    Borrowed(Server& server, const std::string& tenant) : server_(server), sessions(server.borrow(tenant)) {}
+    ~Borrowed() { server_.give_back(sessions); }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+
+private:
+    Server& server_;
+
+public:
+    const std::vector<Session*> sessions;
+};
+
+SuspendReply finished(SuspendReply reply, const std::string& problem, SuspensionClock::time_point begun) {
+    reply.ok = problem.empty();
+    reply.took_ns = ns_since(begun);
+    std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);
+    return reply;
+}
+
+}  // namespace
+
+SuspendReply Suspension::suspend(const std::string& tenant, std::chrono::milliseconds patience) {
+    std::lock_guard turn(turn_);
+    const auto begun = SuspensionClock::now();
+    const Borrowed borrowed(server_, tenant);
+    SuspendReply reply;
+    return finished(reply, try_suspend(tenant, borrowed.sessions, patience, &reply), begun);
+}
+
+SuspendReply Suspension::resume(const std::string& tenant) {
+    std::lock_guard turn(turn_);
+    const auto begun = SuspensionClock::now();
+    const Borrowed borrowed(server_, tenant);
+    SuspendReply reply;
+    return finished(reply, try_resume(tenant, borrowed.sessions, &reply), begun);
+}
+
+std::string Suspension::try_suspend(const std::string& tenant, const Sessions& sessions,
+                                    std::chrono::milliseconds patience, SuspendReply* reply) {
+    if (sessions.empty()) return fmt::format("no program of tenant {} runs", tenant);
+    const auto is_suspended = [](const Session* each) { return each->gate().closed(); };
+    if (std::any_of(sessions.begin(), sessions.end(), is_suspended))
+        return fmt::format("tenant {} is suspended already", tenant);
+    for (const Session* session : sessions)
+        if (const std::string why = session->why_not_suspended(); !why.empty())
+            return fmt::format("{} is not suspended: {}", session->called(), why);
+    server_.close_gates(tenant);
+    for (Session* session : sessions) server_.dispatcher().suspend(session->suspends());
+    std::string problem = come_to_rest(sessions, patience);
+    if (problem.empty()) problem = move_out(sessions, reply);
+    if (!problem.empty()) {
+        let_go_on(tenant, sessions);
+        return problem;
+    }
+    reply->sessions = static_cast<uint32_t>(sessions.size());
+    server_.note(fmt::format("tenant {} is suspended: {} in {} host memory, {} stay on the GPU", tenant,
+                             in_mebibytes(reply->moved_bytes), reply->pinned ? "pinned" : "pageable",
+                             in_mebibytes(reply->stay_bytes)));
+    return {};
+}
+
+// Launches after the gates: one that comes before the dispatcher knows waits there.
+void Suspension::let_go_on(const std::string& tenant, const Sessions& sessions) {
+    for (const Session* session : sessions) server_.device().let_go(session->id());
+    server_.open_gates(tenant);
+    const Borrowed all(server_, tenant);  // with those that began suspended meanwhile
+    for (const Session* session : all.sessions) server_.dispatcher().resume(session->suspends());
+}
+
+std::string Suspension::come_to_rest(const Sessions& sessions, std::chrono::milliseconds patience) {
+    const auto until = SuspensionClock::now() + patience;
+    const auto gone = [](const Session* each) { return each->closing(); };
+    for (;;) {
+        if (server_.fatal() != CUDA_SUCCESS) return "the GPU's context is lost";
+        if (std::all_of(sessions.begin(), sessions.end(), gone)) return "its program has ended";
+        std::string runs;
+        for (Session* session : sessions) {
+            if (!session->closing() && runs.empty()) runs = session->runs();
+        }
+        if (runs.empty()) return {};
+        if (SuspensionClock::now() >= until)
+            return fmt::format("{} does not end within {:.4g} s: nothing has changed", runs,
+                               std::chrono::duration<double>(patience).count());
+        std::this_thread::sleep_for(kRestPoll);
+    }
+}
+
+// All copies are there before the first memory is freed.
+std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) {
+    const auto begun = SuspensionClock::now();
+    std::string problem;
+    for (Session* session : sessions) {
+        const AsGuest guest(*session);
+        if (session->closing() || !problem.empty()) continue;
+        const ChunkMover::Outcome outcome = session->memory().copy_out();
+        if (outcome.status != CUDA_SUCCESS) problem = why_not_moved(outcome) + ": nothing has changed";
+    }
+    reply->pinned = 1;
+    for (Session* session : sessions) {
+        const AsGuest guest(*session);
+        if (!problem.empty()) {
+            const dispatch::Quiesce others(server_.dispatcher(), session->dispatched(),
+                                           dispatch::Quiesce::For::kFree);
+            session->memory().forget_copies();
+            continue;
+        }
+        session->memory().release_copied();
+        reply->moved_bytes += session->memory().bytes_away();
+        reply->stay_bytes += session->memory().bytes_used();
+        reply->pinned &= session->memory().away_is_pinned();
+    }
+    reply->copied_ns = ns_since(begun);
+    return problem;
+}
+
+std::string Suspension::try_resume(const std::string& tenant, const Sessions& sessions, SuspendReply* reply) {
+    if (sessions.empty()) return fmt::format("no program of tenant {} runs", tenant);
+    const auto is_suspended = [](const Session* each) { return each->gate().closed(); };
+    if (std::none_of(sessions.begin(), sessions.end(), is_suspended))
+        return fmt::format("tenant {} is not suspended", tenant);
+    if (const std::string problem = move_in(sessions, reply); !problem.empty())
+        return fmt::format("{}: tenant {} stays suspended", problem, tenant);
+    let_go_on(tenant, sessions);
+    reply->sessions = static_cast<uint32_t>(sessions.size());
+    server_.note(fmt::format("tenant {} is resumed: {} are on the GPU again", tenant,
+                             in_mebibytes(reply->moved_bytes)));
+    return {};
+}
+
+// Empty: the device has so much free.
+std::string Suspension::missing_on_device(uint64_t needed) const {
+    TenantRanges::trim_all();
+    size_t free = 0, total = 0;
+    if (server_.device().driver().cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS || free >= needed) return {};
+    return fmt::format("{} of GPU memory are missing: it needs {}, and {} are free",
+                       in_mebibytes(needed - free), in_mebibytes(needed), in_mebibytes(free));
+}
+
+std::string Suspension::move_in(const Sessions& sessions, SuspendReply* reply) {
+    const auto begun = SuspensionClock::now();
+    uint64_t needed = 0;
+    for (const Session* session : sessions) needed += session->bytes_away();
+    std::string problem = missing_on_device(needed);
+    for (Session* session : sessions) {
+        const AsGuest guest(*session);
+        if (session->closing() || !problem.empty()) continue;
+        const ChunkMover::Outcome outcome = session->memory().bring_in();
+        if (outcome.status == CUDA_SUCCESS) continue;
+        problem = missing_on_device(needed);  // others took some meanwhile
+        if (problem.empty()) problem = why_not_moved(outcome);
+    }
+    for (Session* session : sessions) {
+        const AsGuest guest(*session);
+        if (!problem.empty()) {
+            session->memory().release_copied();
+            continue;
+        }
+        const dispatch::Quiesce others(server_.dispatcher(), session->dispatched(),
+                                       dispatch::Quiesce::For::kFree);
+        session->memory().forget_copies();
+    }
+    reply->moved_bytes = needed;
+    reply->copied_ns = ns_since(begun);
+    return problem;
+}
+
+}  // namespace smt::runtime::server
