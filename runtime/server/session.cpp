@@ -96,6 +96,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       socket_(socket),
       hello_(hello),
       tenant_(text_of(hello.tenant)),
+      family_(family_of(hello)),
       program_(text_of(hello.program)),
       pid_(hello.pid),
       memory_limit_(hello.memory_limit),
@@ -253,19 +254,6 @@ void Session::tick() { callbacks_.drain(); }
 std::shared_ptr<Lane> Session::lane(uint32_t index) const {
     std::lock_guard lock(mutex_);
     return index < lanes_.size() ? lanes_[index] : nullptr;
-}
-
-void Session::answer_control() {
-    ControlMessage message;
-    while (next_message(message)) {
-        if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
-            if (!answer_open_lane()) return;
-        } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {
-            take_captured(message.file(), captured->bytes);
-        } else {
-            return end_because("it sent a control message that is not one");
-        }
-    }
 }
 
 bool Session::answer_open_lane() {
