@@ -1,5 +1,5 @@
-"""Processes that share device memory and events: torch.multiprocessing, whose children are new processes. Each
-waits for the others by a queue or a barrier, so what it prints is the same in every run."""
+"""Processes that share device memory and events: torch.multiprocessing, whose children are new processes.
+Each waits for the others by a queue or a barrier, so what it prints is the same in every run."""
 import os
 
 import program as p
