@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "interpose/process/send_file.h"
 #include "interpose/process/state.h"
 
 namespace smt::interpose::capture {
@@ -33,31 +34,16 @@ bool write_all(int file, const char* data, uint64_t bytes) {
     return true;
 }
 
-bool send_with_file(int file, uint64_t bytes) {
+bool send_captured(int file, uint64_t bytes) {
     Captured packet;
     packet.bytes = bytes;
-    iovec part{&packet, sizeof packet};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &file, sizeof file);
-    ssize_t done;
-    do done = sendmsg(control_socket(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (done < 0 && errno == EINTR);
-    return done == static_cast<ssize_t>(sizeof packet);
+    return send_with_file(&packet, sizeof packet, file, MSG_DONTWAIT);
 }
 
 // Drops the message if the server is too busy to take it.
 void send_locked(Bytes& message) {
     int file = memfd_create("smt-captured", MFD_CLOEXEC);
-    if (file >= 0 && write_all(file, message.data, message.size) && send_with_file(file, message.size)) {
+    if (file >= 0 && write_all(file, message.data, message.size) && send_captured(file, message.size)) {
         sent.fetch_add(1, std::memory_order_release);
     }
     if (file >= 0) close(file);

@@ -3,6 +3,10 @@
 // Measured: a word costs the server fifteen times as much as the event alone, and most events only order
 // streams. The first query, and every synchronisation without a written word, goes to the server.
 //
+// An event of several processes (CU_EVENT_INTERPROCESS) is always asked for: its records may be another
+// process's. Its records and the waits for it return when the server has made them, as another process may be
+// told that they are there.
+//
 // The word counts records: record n stores n. Two records of one event on two streams may complete in the
 // other order, which would leave the older number in the word. Such an event is `contested` for the rest of
 // its life and queries the server instead.
@@ -21,7 +25,7 @@ namespace smt::interpose {
 
 namespace {
 
-constexpr unsigned kCreateFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+constexpr unsigned kCreateFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 CUresult post_reference(protocol::Op op, Event& event, uint32_t flags) {
     if (CUresult status = order_after(event); status != CUDA_SUCCESS) return status;
@@ -62,8 +66,9 @@ namespace driver {
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
     if (!event) return CUDA_ERROR_INVALID_VALUE;
-    if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
     if (flags & ~kCreateFlags) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = require_context(); status != CUDA_SUCCESS) return status;
     Event* made = new_event();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -103,10 +108,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kEventRecord, sizeof(protocol::EventRecord));
     if (!call.open()) return call.status();
-    bool watched = object->watched.load(std::memory_order_relaxed) != 0;
+    bool watched = object->watched.load(std::memory_order_relaxed) != 0 && !object->between_processes();
     uint64_t value = captured ? 0 : begin_record(*object, stream, watched);
     call.in(protocol::EventRecord{object->index, reference, flags, watched, value});
-    CUresult status = call.post();
+    CUresult status = object->between_processes() ? call.wait() : call.post();
     if (!captured) object->recorded.store(value, std::memory_order_relaxed);
     if (!captured && watched) object->written.store(value, std::memory_order_relaxed);
     // An external record in a capture becomes a node; the event itself stays unchanged.
@@ -121,7 +126,7 @@ CUresult cuEventQuery(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     object->watched.store(1, std::memory_order_relaxed);
-    if (object->contested.load(std::memory_order_relaxed) ||
+    if (object->between_processes() || object->contested.load(std::memory_order_relaxed) ||
         object->unwritten.load(std::memory_order_relaxed))
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
@@ -136,9 +141,9 @@ CUresult cuEventSynchronize(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0) return sticky_error();
+    if (value == 0 && !object->between_processes()) return sticky_error();
     // For kernels that print, only the server can make the driver flush the output.
-    bool by_word = !object->contested.load(std::memory_order_relaxed) &&
+    bool by_word = !object->between_processes() && !object->contested.load(std::memory_order_relaxed) &&
                    !object->unwritten.load(std::memory_order_relaxed) &&
                    session()->printing.load(std::memory_order_relaxed) == 0;
     if (by_word && spin_word(object->index, value)) return pending_error();

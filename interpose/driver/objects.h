@@ -44,6 +44,7 @@ struct Event {
     std::atomic<uint64_t> written;     // last value that a record stores in the word; outlives the event
     std::atomic<CUstream> stream;      // of the last record
     LastUse last_use;
+    bool between_processes() const { return (flags & CU_EVENT_INTERPROCESS) != 0; }
 };
 
 // A module or a library. One object is both the CUmodule and the CUlibrary where a program calls

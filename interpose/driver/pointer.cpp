@@ -47,6 +47,18 @@ CUresult pool_of(void* data, const Range& range) {
     return status == CUDA_SUCCESS ? give(data, pool) : status;
 }
 
+// What is mapped in a range of the program's own is known to the server only.
+CUresult handle_types(void* data, const Range& range, uint64_t address) {
+    CUmemAllocationProp properties{};
+    CUmemGenericAllocationHandle handle = 0;
+    if (range.memory == Memory::kVirtual &&
+        ::cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) == CUDA_SUCCESS) {
+        ::cuMemGetAllocationPropertiesFromHandle(&properties, handle);
+        ::cuMemRelease(handle);
+    }
+    return give<unsigned long long>(data, properties.requestedHandleTypes);
+}
+
 // INVALID_VALUE where the attribute does not apply to the range.
 CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, uint64_t address) {
     uint64_t unit = address & ~(kMappingUnit - 1);
@@ -68,7 +80,7 @@ CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, u
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
             return give<int>(data, session_device());
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            return give_flag(data, false);
+            return give_flag(data, range.memory == Memory::kDevice);
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
             return give(data, range.base);
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -76,7 +88,7 @@ CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, u
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give_flag(data, true);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-            return give<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
+            return handle_types(data, range, address);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
             return give_flag(data, false);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

@@ -71,9 +71,10 @@ bool prepare_locked() {
 
 }  // namespace
 
-CUresult add_range(const Range& range) {
+namespace {
+
+CUresult add_locked(const Range& range) {
     if (range.bytes == 0 || range.base + range.bytes < range.base) return CUDA_ERROR_INVALID_VALUE;
-    Writing writing;
     if (!prepare_locked() || map.count == kMaxRanges) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t from = first_after(range.base);
     uint64_t to = from;
@@ -82,6 +83,36 @@ CUresult add_range(const Range& range) {
     fresh.id = ++map.last_id;
     splice(from, to, &fresh);
     return CUDA_SUCCESS;
+}
+
+Range* find_opened(uint64_t base) {
+    Range* found = map.count ? find_locked(base) : nullptr;
+    return found && found->base == base && found->memory == Memory::kOpened ? found : nullptr;
+}
+
+}  // namespace
+
+CUresult add_range(const Range& range) {
+    Writing writing;
+    return add_locked(range);
+}
+
+CUresult count_range(const Range& range) {
+    Writing writing;
+    if (Range* found = find_opened(range.base)) return ++found->flags, CUDA_SUCCESS;
+    Range fresh = range;
+    fresh.flags = 1;
+    return add_locked(fresh);
+}
+
+bool uncount_range(uint64_t base) {
+    Writing writing;
+    Range* found = find_opened(base);
+    if (!found) return false;
+    if (--found->flags != 0) return true;
+    const auto at = static_cast<uint64_t>(found - map.ranges);
+    splice(at, at + 1, nullptr);
+    return true;
 }
 
 bool find_range(uint64_t address, Range& range) {

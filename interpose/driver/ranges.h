@@ -3,6 +3,7 @@
 //
 //   kDevice      cuMemAlloc and cuMemAllocPitch             device range
 //   kPool        cuMemAllocAsync, cuMemAllocFromPoolAsync   device range
+//   kOpened      cuIpcOpenMemHandle                         device range; `flags` is how often it is open
 //   kVirtual     cuMemAddressReserve                        device range; mapped or not
 //   kGlobal      a module's variable                        at the driver's address
 //   kPinned      cuMemHostAlloc, cuMemAllocHost             arena, same address on the device
@@ -25,6 +26,7 @@ namespace smt::interpose::driver {
 enum class Memory : uint8_t {
     kDevice,
     kPool,
+    kOpened,
     kVirtual,
     kGlobal,
     kPinned,
@@ -70,6 +72,10 @@ bool find_range(uint64_t address, Range& range);
 bool find_overlap(uint64_t base, uint64_t bytes, Range& range);
 // Removes the range that begins at `base` from the map and returns it.
 bool take_range(uint64_t base, Range& range);
+// Memory that was opened: adds its range, or counts once more one that is there. uncount_range() removes the
+// range with its last count; false: no opened memory begins at `base`.
+CUresult count_range(const Range& range);
+bool uncount_range(uint64_t base);
 // Removes every range of one kind with the handle `handle` (an unloaded image).
 void drop_ranges(Memory memory, uint64_t handle);
 // Changes the range that contains `address`, except its place. `change` runs with the map locked.

@@ -93,7 +93,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     RemoteCall call(protocol::Op::kStreamWaitEvent, sizeof(protocol::StreamWaitEvent));
     if (!call.open()) return call.status();
     call.in(protocol::StreamWaitEvent{reference, object->index, flags, 0});
-    CUresult status = call.post();
+    CUresult status = object->between_processes() ? call.wait() : call.post();  // event.cpp says why
     note_use(stream);
     note_use(*object);
     return status;

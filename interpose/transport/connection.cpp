@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "interpose/process/state.h"
@@ -108,6 +110,21 @@ uint32_t slowdown() {
     return thousandths;
 }
 
+// What a program without a tenant's name has in common with its children: what `smt run` gave it, else its
+// process group, whose number is one of its namespace's.
+void name_family(char (&family)[kTenantNameBytes]) {
+    using settings::Id;
+    struct stat space{};
+    if (settings::c_text_of(Id::kTenant)) return;
+    if (const char* inherited = settings::c_text_of(Id::kFamily))
+        snprintf(family, sizeof family, "%s", inherited);
+    else if (stat("/proc/self/ns/pid", &space) == 0)
+        snprintf(family, sizeof family, "group %d in %llu", getpgrp(),
+                 static_cast<unsigned long long>(space.st_ino));
+    else
+        snprintf(family, sizeof family, "process %d", getpid());
+}
+
 Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
@@ -125,6 +142,7 @@ Hello hello() {
     if (!name) name = program_invocation_short_name;
     strncpy(message.tenant, name, sizeof message.tenant - 1);
     strncpy(message.program, program_invocation_short_name, sizeof message.program - 1);
+    name_family(message.family);
     return message;
 }
 

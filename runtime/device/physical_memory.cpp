@@ -5,13 +5,6 @@
 
 namespace smt::runtime::device {
 
-namespace {
-
-// The entry point is in the table for its address only, as programs may not call it.
-using Import = CUresult (*)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType);
-
-}  // namespace
-
 void PhysicalMemory::keep_with(std::unique_ptr<keeper::Client> keeper, int pid) {
     keeper_ = std::move(keeper);
     pid_ = pid;
@@ -47,11 +40,11 @@ CUresult PhysicalMemory::make(uint64_t bytes, uint64_t address, Made* made) {
 }
 
 CUresult PhysicalMemory::import(const keeper::Client::Given& given, Made* made) const {
-    const auto import_handle = reinterpret_cast<Import>(driver_.cuMemImportFromShareableHandle);
     const CUresult status =
-        import_handle
-            ? import_handle(&made->handle, reinterpret_cast<void*>(static_cast<intptr_t>(given.file)),
-                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        driver_.cuMemImportFromShareableHandle
+            ? driver_.cuMemImportFromShareableHandle(
+                  &made->handle, reinterpret_cast<void*>(static_cast<intptr_t>(given.file)),
+                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
             : CUDA_ERROR_NOT_SUPPORTED;
     close(given.file);
     made->id = given.chunk.id;

@@ -1,6 +1,6 @@
 // Messages on the control socket (SOCK_SEQPACKET, one struct per packet).
 //
-//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured } [, Farewell]
+//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured | Descriptor } [, Farewell]
 //
 // The socket stays open while the client exists. Its end of file tells the server that the client has ended,
 // and the client that the server has. Welcome carries the arena's file descriptor (SCM_RIGHTS). A client that
@@ -17,6 +17,9 @@
 // Strings and arrays are those of codec.h. Relative paths in the options refer to `directory`. The server may
 // read these messages later than the program loads the image, so ModuleLoad contains the number sent.
 //
+// Descriptor reports the descriptor that stands for memory of the session (sharing.h), which it carries. It
+// has no reply.
+//
 // If the first packet is a query about the server, the socket is closed after the reply:
 //
 //   query := StatusRequest{kStatus | kStop}, StatusReply
@@ -31,6 +34,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "runtime/protocol/sharing.h"
 #include "runtime/protocol/version.h"
 
 namespace smt::protocol {
@@ -68,6 +72,7 @@ enum class ControlKind : uint32_t {
     kResume = 18,    // from `smt resume`: likewise
     kSuspendReply = 19,
     kSetMemoryLimit = 20,  // from `smt set`: reply ChangeReply, then closed
+    kDescriptor = 21,
 };
 
 struct Hello {
@@ -86,8 +91,10 @@ struct Hello {
     uint32_t memory_wait_ms = 0;          // that an allocation may wait for room; 0: it does not
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
+    // NUL-terminated. Sessions may share memory if it is the same; empty: if the tenant's name is.
+    char family[kTenantNameBytes] = {};
 };
-static_assert(sizeof(Hello) == 192);
+static_assert(sizeof(Hello) == 256);
 
 enum class WelcomeStatus : uint32_t { kOk = 0, kVersionMismatch = 1, kRefused = 2, kNoDevice = 3 };
 
@@ -133,6 +140,13 @@ struct Captured {
 };
 static_assert(sizeof(Captured) == 16);
 inline constexpr uint64_t kMostCapturedBytes = 64ull << 20;
+
+struct Descriptor {
+    ControlKind kind = ControlKind::kDescriptor;
+    uint32_t reserved = 0;
+    ShareToken token = {};
+};
+static_assert(sizeof(Descriptor) == 40);
 
 struct StatusRequest {
     ControlKind kind = ControlKind::kStatus;

@@ -91,6 +91,9 @@ enum class Op : uint16_t {
     kAddressFree = 83,          // AddressRange of kAddressReserve -> status
     kHostAllocShowing = 84,     // HostPieces, its HostPieces::count HostPiece -> MemAllocated
     kGraphChildNode = 85,       // GraphChildNode, ids, CUgraphEdgeData -> node
+    kShare = 86,                // Share -> ShareToken (sharing.h, the next two likewise)
+    kOpenShared = 87,   // OpenShared -> MemAllocated, of physical memory its handle; nothing of an event
+    kCloseShared = 88,  // Address -> status
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.

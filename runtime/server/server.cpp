@@ -255,6 +255,7 @@ void Server::tick() {
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status);
+        sharing_.sweep();
     }
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_) {

@@ -29,6 +29,7 @@
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
 #include "runtime/server/suspension.h"
+#include "runtime/server/sharing.h"
 #include "runtime/server/takeover/offences.h"
 
 namespace smt::runtime::server {
@@ -55,6 +56,7 @@ public:
     Measuring* measuring() { return measuring_.get(); }                // null: no measurement
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
+    Sharing& sharing() { return sharing_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
@@ -126,6 +128,7 @@ private:
     DevicePrintf& device_printf_;
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
+    Sharing sharing_;
     const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();
     TenantAccounts tenant_accounts_;

@@ -66,12 +66,6 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     return tenant;
 }
 
-// Programs that were not given the name of a tenant are tenants of their own.
-std::string account_of(const protocol::Hello& hello, uint32_t id) {
-    const std::string tenant = text_of(hello.tenant);
-    return tenant == text_of(hello.program) ? fmt::format("{}/{}", tenant, id) : tenant;
-}
-
 }  // namespace
 
 Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
@@ -81,9 +75,10 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       socket_(socket),
       hello_(hello),
       tenant_(text_of(hello.tenant)),
+      family_(family_of(hello)),
       program_(text_of(hello.program)),
       pid_(hello.pid),
-      tenant_account_(server.tenant_accounts().open(account_of(hello, id), hello.memory_limit)),
+      tenant_account_(server.tenant_accounts().open(family_, hello.memory_limit)),
       multiprocessors_(hello.multiprocessors),
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
@@ -216,19 +211,6 @@ void Session::tick() { callbacks_.drain(); }
 std::shared_ptr<Lane> Session::lane(uint32_t index) const {
     std::lock_guard lock(mutex_);
     return index < lanes_.size() ? lanes_[index] : nullptr;
-}
-
-void Session::answer_control() {
-    ControlMessage message;
-    while (next_message(message)) {
-        if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
-            if (!answer_open_lane()) return;
-        } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {
-            take_captured(message.file(), captured->bytes);
-        } else {
-            return end_because("it sent a control message that is not one");
-        }
-    }
 }
 
 bool Session::answer_open_lane() {

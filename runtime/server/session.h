@@ -113,6 +113,7 @@ public:
     // For handlers.
     uint32_t id() const override { return id_; }
     const std::string& tenant() const override { return tenant_; }
+    const std::string& family() const { return family_; }  // sharing.h
     void print(std::string_view text) override { add_output(text.data(), text.size()); }
     void lost(CUresult fault, const std::string& what) override;
     void tell(const std::string& line) override { note(line); }
@@ -218,6 +219,7 @@ private:
     const int socket_;  // owned and closed by the connection
     const protocol::Hello hello_;
     const std::string tenant_;
+    const std::string family_;
     const std::string program_;
     const int32_t pid_;
     const MemoryAccountPointer tenant_account_;  // device memory of all the tenant's programs

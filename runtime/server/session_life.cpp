@@ -12,6 +12,7 @@
 #include "opcodes.gen.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/control_message.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
@@ -57,6 +58,21 @@ void Session::answer_control_guarded() {
         answer_control();
     } catch (const std::exception& error) {
         end_because(fmt::format("its thread failed: {}", error.what()));
+    }
+}
+
+void Session::answer_control() {
+    ControlMessage message;
+    while (next_message(message)) {
+        if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
+            if (!answer_open_lane()) return;
+        } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {
+            take_captured(message.file(), captured->bytes);
+        } else if (auto shown = message.as<protocol::Descriptor>(protocol::ControlKind::kDescriptor)) {
+            server_.sharing().watch(shown->token, id_, message.file());
+        } else {
+            return end_because("it sent a control message that is not one");
+        }
     }
 }
 
@@ -254,6 +270,7 @@ void Session::teardown() {
     if (server_.measuring()) server_.measuring()->collect();
     server_.profiles().write_soon();
     free_objects();
+    server_.sharing().ended(id_);
     std::unique_ptr<TenantMemory> memory;
     {
         std::lock_guard lock(mutex_);

@@ -13,7 +13,7 @@ import unittest
 OURS, GENERATOR, IMPORTED, *THEIRS = sys.argv[1:]
 SYMBOL = re.compile(r"^\s*\d+: [0-9a-f]+\s+\d+ (?:FUNC|OBJECT)\s+GLOBAL DEFAULT\s+\d+ (\S+?)@@?(\S+)$")
 # What programs import and this runtime does not have, with docs/limits.md's reasons.
-LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaIpc|cudaMemPool(Import|Export)|"
+LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaMemPool(Import|Export)|"
                       r"cudaDeviceDisablePeerAccess")
 
 # Name and text of every error that the library knows, one a line.

@@ -150,6 +150,29 @@ void driver_entry_points() {
     REQUIRE(found == cudaDriverEntryPointSymbolNotFound && !function);
 }
 
+// Handles of memory and events reach the driver as they are. Other processes: tests/simulated/sharing.py.
+void shared_memory() {
+    void *memory = nullptr, *opened = nullptr;
+    cudaIpcMemHandle_t handle{};
+    cudaIpcEventHandle_t event_handle{};
+    cudaEvent_t event = nullptr, other = nullptr;
+    CHECK(cudaMalloc(&memory, 4096));
+    CHECK(cudaIpcGetMemHandle(&handle, memory));
+    FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+          cudaErrorDeviceUninitialized);  // as natively in the process that has it
+    FAILS(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
+    FAILS(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
+    FAILS(cudaEventCreateWithFlags(&event, cudaEventInterprocess), cudaErrorInvalidValue);
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+    CHECK(cudaIpcGetEventHandle(&event_handle, event));
+    FAILS(cudaIpcOpenEventHandle(&other, event_handle), cudaErrorDeviceUninitialized);
+    CHECK(cudaEventRecord(event, nullptr));
+    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaFree(memory));
+}
+
 int main() {
     devices();
     contexts();
@@ -157,8 +180,8 @@ int main() {
     textures();
     runs();
     driver_entry_points();
-    cudaIpcMemHandle_t handle;
-    for (int i = 0; i < 3; ++i) FAILS(cudaIpcGetMemHandle(&handle, nullptr), cudaErrorNotSupported);
+    shared_memory();
+    for (int i = 0; i < 3; ++i) FAILS(cudaDeviceDisablePeerAccess(0), cudaErrorNotSupported);
     CHECK(cudaDeviceSynchronize());  // a process that leaves at once takes its last records with it
     return 0;
 }

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 PATIENCE = 60
-LINE = "smt: cudaIpcGetMemHandle is not supported"
+LINE = "smt: cudaDeviceDisablePeerAccess is not supported"
 
 
 def main():
@@ -34,7 +34,8 @@ def main():
             counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in entries
                       if entry["kind"] == "unsupported"]
             # it calls it three times
-            wanted = [(f"wanted{i}", "cudaIpcGetMemHandle", count) for i in "01" for count in (1, 2, 3)]
+            wanted = [(f"wanted{i}", "cudaDeviceDisablePeerAccess", count)
+                      for i in "01" for count in (1, 2, 3)]
             assert counts == wanted, counts
             text = subprocess.run([smt, "log"], check=True, capture_output=True, text=True,
                                   timeout=PATIENCE).stdout

@@ -21,7 +21,7 @@ import harness  # noqa: E402
 from check import HERE, Checker  # noqa: E402
 from harness import Child, Runtime, run, tail  # noqa: E402
 
-LIBRARIES = ("torch", "jax", "cupy", "numba", "triton", "cuda", "model")
+LIBRARIES = ("torch", "sharing", "jax", "cupy", "numba", "triton", "cuda", "model")
 NAMED = re.compile(r"^smt: (\w+) is not supported", re.MULTILINE)   # SMT_REPORT_UNSUPPORTED=1
 
 

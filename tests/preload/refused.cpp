@@ -2,11 +2,10 @@
 #include "tests/preload/program.h"
 
 int main() {
-    preload::start();
+    const CUcontext context = preload::start();
     CUdeviceptr memory = 0;
-    CUipcMemHandle handle{};
     CHECK(cuMemAlloc(&memory, 4096));
-    for (int i = 0; i < 2; ++i) FAILS(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
+    for (int i = 0; i < 2; ++i) FAILS(cuCtxEnablePeerAccess(context, 0), CUDA_ERROR_NOT_SUPPORTED);
     CUmemGenericAllocationHandle physical = 0;
     CUmemAllocationProp wanted{};
     wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -240,8 +240,8 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0, tenant=b"other"):
-    return struct.pack("<4IQiiQ2IQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
-                       0, 0, 0, 0, 0, 0, 0, tenant, tenant)
+    return struct.pack("<4IQiiQ2IQ2I64s64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
+                       0, 0, 0, 0, 0, 0, 0, tenant, tenant, b"")
 
 
 def machine_code(place):
@@ -293,7 +293,7 @@ def other_server(place):
             # `smt run`, which takes no answer for none
             assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)
         with server.accept()[0] as client:
-            assert len(client.recv(4096)) == 192
+            assert len(client.recv(4096)) == 256
             client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0,
                                     0, 0, 0, b"speak version 7"))
             output, errors = finish(begin)
@@ -305,8 +305,8 @@ def garbage_hello(place):
     pid = place.server_pid()
     source = random.Random(1)
     whole = hello(version=1)
-    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 191, 192, 193, 194, 4096, 60000)]
-    packets += [whole[:8] + source.randbytes(184), struct.pack("<2I", 99, MAGIC),
+    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 255, 256, 257, 258, 4096, 60000)]
+    packets += [whole[:8] + source.randbytes(248), struct.pack("<2I", 99, MAGIC),
                 struct.pack("<2I", WELCOME, MAGIC)]
     for packet in packets:
         with connect(place, packet) as client:
@@ -383,7 +383,7 @@ def device_printf(place):
 
 def refused_calls(place):
     """Named on stderr, once each and only where that is wanted; counted in the journal."""
-    lines = ["smt: cuIpcGetMemHandle is not supported\n", "smt: cuMemCreate is not supported\n"]
+    lines = ["smt: cuCtxEnablePeerAccess is not supported\n", "smt: cuMemCreate is not supported\n"]
     for wanted in ("0", "1"):
         process = place.start("refused", tenant=f"wanted{wanted}", SMT_REPORT_UNSUPPORTED=wanted)
         assert finish(process)[1] == "".join(lines) * int(wanted)
@@ -391,7 +391,7 @@ def refused_calls(place):
     log = [json.loads(line) for line in smt(place.program, "log", "--json").splitlines()]
     counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in log
               if entry["kind"] == "unsupported"]
-    each = [("cuIpcGetMemHandle", 1), ("cuIpcGetMemHandle", 2), ("cuMemCreate", 1)]
+    each = [("cuCtxEnablePeerAccess", 1), ("cuCtxEnablePeerAccess", 2), ("cuMemCreate", 1)]
     assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
 
 

@@ -120,14 +120,14 @@ void TestLane::await_reached(uint64_t position) const {
     await([&] { return header().head.load(std::memory_order_acquire) >= position; }, "the lane got there");
 }
 
-TestSession::TestSession(uint64_t memory_limit) {
+TestSession::TestSession(uint64_t memory_limit, const char* tenant) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) give_up("a socket pair");
     socket_ = pair[0];
     server_socket_ = pair[1];
     Hello hello;
     hello.memory_limit = memory_limit;
-    std::strcpy(hello.tenant, "test");
+    std::strncpy(hello.tenant, tenant, sizeof hello.tenant - 1);
     runtime::server::Server& server = TestServer::get().server();
     session_ =
         std::make_unique<runtime::server::Session>(server, server.next_session(), server_socket_, hello);

@@ -84,7 +84,7 @@ private:
 // A client's session, from its greeting to the end of its teardown in the destructor.
 class TestSession {
 public:
-    explicit TestSession(uint64_t memory_limit = 0);
+    explicit TestSession(uint64_t memory_limit = 0, const char* tenant = "test");
     ~TestSession();
     runtime::server::Session& session() { return *session_; }
     uint64_t device_base() const { return device_base_; }

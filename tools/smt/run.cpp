@@ -1,5 +1,6 @@
 // smt run: a program with libsmt.so in front of its CUDA driver. This process becomes the program.
 #include <fmt/core.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,6 +95,16 @@ void export_settings(const Options& options, const std::string& interposer, cons
         settings::set(settings::Id::kPriority, std::to_string(parse_priority(*priority)));
 }
 
+// The program and its children may share device memory from then on, also those that begin other sessions.
+void found_family() {
+    if (settings::c_text_of(settings::Id::kFamily)) return;
+    unsigned char bytes[16];
+    std::string text;
+    if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return;  // its process group stands for it
+    for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+    settings::set(settings::Id::kFamily, text);
+}
+
 // What a program's environment says to a server counts when it starts that server, and no later.
 void warn_of_other_settings() {
     const bool simulated = settings::text_of(settings::Id::kDevice) == "sim";
@@ -139,6 +150,7 @@ int run_program(const Arguments& arguments) {
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
     export_settings(options, interposer, file);
+    found_family();
     warn_of_other_settings();
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());

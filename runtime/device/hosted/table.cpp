@@ -156,8 +156,8 @@ void fill(DriverApi& api) {
     HAS(cuMemAddressReserve);
     HAS(cuMemAddressFree);
     HAS(cuMemCreate);
-    api.cuMemExportToShareableHandle = reinterpret_cast<AnyFunction>(&cuMemExportToShareableHandle);
-    api.cuMemImportFromShareableHandle = reinterpret_cast<AnyFunction>(&cuMemImportFromShareableHandle);
+    HAS(cuMemExportToShareableHandle);
+    HAS(cuMemImportFromShareableHandle);
     HAS(cuMemRelease);
     HAS(cuMemRetainAllocationHandle);
     HAS(cuMemGetAllocationPropertiesFromHandle);

@@ -39,6 +39,8 @@ CHECKS = {
                 ("cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess", "cuMemRetainAllocationHandle"),
                 "reserved("),
     "batch": (SERVER + "handlers/served_stream.cpp", ("cuStreamBatchMemOp_v2",), "may_touch"),
+    "shared": (SERVER + "memory/tenant_sharing.cpp", ("TenantMemory::share",), "large_"),
+    "opened": (SERVER + "memory/tenant_sharing.cpp", ("TenantMemory::close_shared",), "opened_.find"),
     "resource": (SERVER + "handlers/memory/served_texture.cpp", ("check",), "may_touch"),
 }
 

@@ -106,6 +106,13 @@ CUresult event_elapsed(Call& call) {
     return status;
 }
 
+// Of an event that other sessions have, too. What it waits for may be work of theirs that is held back for
+// this session, so this one must not count as at work meanwhile.
+dispatch::WaitWord unknown_wait() {
+    static const auto pending = std::make_shared<const std::atomic<uint64_t>>(1);
+    return {pending, 0};
+}
+
 CUresult stream_wait_event(Call& call) {
     protocol::StreamWaitEvent request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -117,8 +124,9 @@ CUresult stream_wait_event(Call& call) {
     if (status != CUDA_SUCCESS) return status;
     if (request.flags & CU_EVENT_WAIT_EXTERNAL) call.session.graph_waits().expect_nodes();
     std::lock_guard lock(stream->host_function_mutex);  // the event may be one of a capture
-    return call.session.streams().wait_event(*stream, event, request.flags,
-                                             call.session.events().recorded_behind(event));
+    const dispatch::WaitWord behind =
+        call.session.events().shared(event) ? unknown_wait() : call.session.events().recorded_behind(event);
+    return call.session.streams().wait_event(*stream, event, request.flags, behind);
 }
 
 CUresult stream_create(Call& call) {

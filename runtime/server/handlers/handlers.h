@@ -18,6 +18,10 @@ CUresult handle_mem_alloc_async(Call& call);
 CUresult handle_mem_free_async(Call& call);
 CUresult handle_address_reserve(Call& call);
 CUresult handle_address_free(Call& call);
+// memory/sharing.cpp
+CUresult handle_share(Call& call);
+CUresult handle_open_shared(Call& call);
+CUresult handle_close_shared(Call& call);
 // memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);

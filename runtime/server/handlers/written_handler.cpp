@@ -92,6 +92,12 @@ Handler written_handler(protocol::Op op) {
             return handle_link_complete;
         case Op::kLinkDestroy:
             return handle_link_destroy;
+        case Op::kShare:
+            return handle_share;
+        case Op::kOpenShared:
+            return handle_open_shared;
+        case Op::kCloseShared:
+            return handle_close_shared;
         default:
             return nullptr;
     }

@@ -83,6 +83,13 @@ public:
         bytes_ = bytes;
         return true;
     }
+    // Of bytes that the account has taken already.
+    static Charge of_taken(const MemoryAccountPointer& account, uint64_t bytes) {
+        Charge charge;
+        charge.account_ = account;
+        charge.bytes_ = bytes;
+        return charge;
+    }
     uint64_t bytes() const { return bytes_; }
 
 private:
@@ -94,6 +101,5 @@ private:
     MemoryAccountPointer account_;
     uint64_t bytes_ = 0;
 };
-using SharedCharge = std::shared_ptr<Charge>;  // for memory with several owners
 
 }  // namespace smt::runtime::server

@@ -2,10 +2,10 @@
 
 namespace smt::runtime::server {
 
-MemoryAccountPointer TenantAccounts::open(const std::string& tenant, uint64_t limit) {
+MemoryAccountPointer TenantAccounts::open(const std::string& family, uint64_t limit) {
     std::lock_guard lock(mutex_);
     std::erase_if(tenants_, [](const auto& each) { return each.second.account.expired(); });
-    Entry& entry = tenants_[tenant];
+    Entry& entry = tenants_[family];
     MemoryAccountPointer account = entry.account.lock();
     if (!account) entry = {account = std::make_shared<MemoryAccount>(limit)};
     if (limit && !entry.set) account->set_limit(limit);
@@ -15,7 +15,7 @@ MemoryAccountPointer TenantAccounts::open(const std::string& tenant, uint64_t li
 void TenantAccounts::set_limit(const MemoryAccountPointer& account, uint64_t limit) {
     std::lock_guard lock(mutex_);
     account->set_limit(limit);
-    for (auto& [tenant, entry] : tenants_) entry.set |= entry.account.lock() == account;
+    for (auto& [family, entry] : tenants_) entry.set |= entry.account.lock() == account;
 }
 
 }  // namespace smt::runtime::server

@@ -125,12 +125,14 @@ CUresult TenantMemory::allocate_large(uint64_t bytes, CUdeviceptr* address) {
 
 CUresult TenantMemory::free(CUdeviceptr address) {
     Lock lock(mutex_);
+    exported_.erase(address);
     if (auto large = large_.find(address); large != large_.end()) {
         uint64_t bytes = large->second.bytes;
         large_.erase(large);
+        device_.freed(address, bytes);
+        if (open_elsewhere(address)) return drop_chunk(address, bytes), CUDA_SUCCESS;
         cached_.insert({bytes, address});
         cached_bytes_ += bytes;
-        device_.freed(address, bytes);
     } else {
         uint64_t bytes = slabs_.release(address);
         if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -228,9 +230,12 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
     if (mover_.drop(base)) driver_.cuMemUnmap(base, bytes);
-    if (auto kept = kept_chunks_.extract(base)) device_.physical_memory().forget(kept.mapped());
+    const auto kept = kept_chunks_.extract(base);
+    if (shared_chunks_.erase(base) == 0) {  // else its last owner does these two
+        if (kept) device_.physical_memory().forget(kept.mapped());
+        account_->give(bytes);
+    }
     addresses_.release(base);
-    account_->give(bytes);
 }
 
 // Returns idle chunks to the driver, largest first, until at most `bound` is left.
@@ -279,36 +284,11 @@ Charge TenantMemory::take_held(HandleKind kind, uint64_t handle) {
     return found ? std::move(found.mapped()) : Charge();
 }
 
-void TenantMemory::note_physical(CUmemGenericAllocationHandle memory, Charge charge, uint64_t kept) {
-    const auto forget = [&keeper = device_.physical_memory(), kept](Charge* each) {
-        delete each;
-        keeper.forget(kept);
-    };
-    Lock lock(mutex_);
-    physical_[memory] = {SharedCharge(new Charge(std::move(charge)), forget), 1};
-}
-
 void TenantMemory::retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped) {
     Lock lock(mutex_);
     auto mapping = containing(mappings_, mapped, 1, mapped_bytes);
     Physical& physical = physical_[memory];
-    if (!physical.charge && mapping != mappings_.end()) physical.charge = mapping->second.charge;
-    ++physical.handles;
-}
-
-SharedCharge TenantMemory::release_physical(CUmemGenericAllocationHandle memory) {
-    Lock lock(mutex_);
-    auto found = physical_.find(memory);
-    if (found == physical_.end()) return nullptr;
-    SharedCharge charge = found->second.charge;
-    if (--found->second.handles == 0) physical_.erase(found);
-    return charge;
-}
-
-void TenantMemory::restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge) {
-    Lock lock(mutex_);
-    Physical& physical = physical_[memory];
-    physical.charge = std::move(charge);
+    if (!physical.memory && mapping != mappings_.end()) physical.memory = mapping->second.memory;
     ++physical.handles;
 }
 
@@ -343,11 +323,15 @@ bool TenantMemory::reserved(CUdeviceptr address, uint64_t bytes) const {
 void TenantMemory::note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     Lock lock(mutex_);
     auto found = physical_.find(memory);
-    mappings_[address] = {bytes, found == physical_.end() ? nullptr : found->second.charge};
+    mappings_[address] = {bytes, found == physical_.end() ? nullptr : found->second.memory};
     device_.allocated(address, bytes);
 }
 
 void TenantMemory::note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes) {
+    {
+        Lock lock(mutex_);
+        exported_.erase(address);
+    }
     device_.freed(address, block);
     device_.allocated(address, bytes);
 }
@@ -382,6 +366,7 @@ void TenantMemory::clear() {
     Lock lock(mutex_);
     device_.freed(base_, bytes_);
     for (auto [base, bytes] : further_ranges_) device_.freed(base, bytes);
+    forget_shared();
     for (const auto& [base, mapping] : mappings_) driver_.cuMemUnmap(base, mapping.bytes);
     mappings_.clear();
     physical_.clear();

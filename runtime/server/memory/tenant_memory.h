@@ -34,6 +34,7 @@
 #include "runtime/server/memory/chunk_mover.h"
 #include "runtime/server/memory/graph_memory.h"
 #include "runtime/server/memory/memory_account.h"
+#include "runtime/server/memory/physical_allocation.h"
 #include "runtime/server/memory/pools.h"
 #include "runtime/server/memory/tenant_addresses.h"
 #include "runtime/server/objects/handles.h"
@@ -69,7 +70,7 @@ public:
     // take_mappings() is called before the driver unmaps, restore_mappings() if the driver failed to.
     struct Mapping {
         uint64_t bytes;
-        SharedCharge charge;
+        PhysicalPointer memory;
     };
     using Mappings = std::map<uint64_t, Mapping>;  // by base
     Mappings take_mappings(CUdeviceptr address, uint64_t bytes);
@@ -82,16 +83,27 @@ public:
     void hold(HandleKind kind, uint64_t handle, Charge charge);
     Charge take_held(HandleKind kind, uint64_t handle);
 
-    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone, and
-    // belongs to the keeper until then if `kept` is its id there (0: it does not).
-    void note_physical(CUmemGenericAllocationHandle memory, Charge charge, uint64_t kept);
+    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone.
+    void note_physical(CUmemGenericAllocationHandle handle, PhysicalPointer memory);
     // Records a further handle of the memory that is mapped at `mapped`.
     void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);
     // release_physical() is called before the driver releases a handle, restore_physical() if it failed to.
-    SharedCharge release_physical(CUmemGenericAllocationHandle memory);
-    void restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge);
+    PhysicalPointer release_physical(CUmemGenericAllocationHandle handle);
+    void restore_physical(CUmemGenericAllocationHandle handle, PhysicalPointer memory);
     // Zeroes new physical memory before the application gets it, through a temporary mapping.
     CUresult zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes);
+
+    // Sharing between sessions (tenant_sharing.cpp). share(): the allocation that contains the address,
+    // which may be opened until it is freed. INVALID_VALUE: there is none. open_shared(): maps it; once more
+    // for a block that is open is the same address. close_shared(): as often; the session's work is complete.
+    CUresult share(CUdeviceptr address, SharedBlockPointer* block);
+    CUresult open_shared(const SharedBlockPointer& block, CUdeviceptr* address);
+    CUresult close_shared(CUdeviceptr address);
+    // The same for the application's physical memory. INVALID_VALUE: it was not asked for as exportable. The
+    // handle of import_physical() is the session's.
+    CUresult share_physical(CUmemGenericAllocationHandle handle, PhysicalPointer* memory);
+    CUresult import_physical(const PhysicalPointer& memory, CUmemGenericAllocationHandle* handle);
+    bool exportable(CUmemGenericAllocationHandle handle) const;
 
     // The allocation or mapping that contains the address; bytes 0: none.
     BlockAllocator::Block find(CUdeviceptr address) const;
@@ -135,8 +147,16 @@ private:
         uint64_t requested;
     };
     struct Physical {
-        SharedCharge charge;  // shared with its mappings
+        PhysicalPointer memory;  // shared with its mappings
         uint64_t handles = 0;
+    };
+    // A block of another session that this one has mapped.
+    struct Opened {
+        std::weak_ptr<const SharedBlock> block;
+        PhysicalPointer memory;
+        uint64_t base;   // of the mapping
+        uint64_t bytes;  // of the block
+        uint64_t times;  // opened, and not closed
     };
     // A chunk in the state of a takeover. Slabs have blocks.
     struct SavedChunk {
@@ -159,6 +179,12 @@ private:
     CUresult zero(uint64_t base, uint64_t bytes);
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
+    // The caller of these four holds mutex_.
+    bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it
+    void unmap_opened(CUdeviceptr address, const Opened& opened);
+    void forget_shared();
+    CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,
+                            CUmemGenericAllocationHandle* another);
     void trim_to(uint64_t bound);
     uint64_t take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint);
     uint64_t idle_bytes() const { return cached_bytes_ + slabs_.idle_bytes(); }
@@ -182,6 +208,9 @@ private:
     std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes; reserved when the device range was full
     std::map<uint64_t, uint64_t> kept_chunks_;     // base -> the keeper's id
     std::atomic<uint64_t> zeroed_bytes_{0}, zeroing_ns_{0};
+    std::map<uint64_t, PhysicalPointer> shared_chunks_;  // base -> chunk that was shared ever
+    std::map<CUdeviceptr, SharedBlockPointer> exported_;
+    std::map<CUdeviceptr, Opened> opened_;  // by the address that the program has
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
     bool moves_ = false;  // chunks move or are away: none is freed

@@ -12,6 +12,7 @@ ChunkMover::Outcome TenantMemory::copy_out() {
         trim_to(0);
         moves_ = true;
         const auto add = [&](uint64_t base, uint64_t bytes) {
+            if (shared_chunks_.contains(base)) return;  // other sessions may have it mapped
             const auto kept = kept_chunks_.find(base);
             chunks.push_back({base, bytes, kept == kept_chunks_.end() ? 0 : kept->second});
         };

@@ -80,6 +80,7 @@ std::string Session::why_not_carried() const {
     if (dispatched_->tried()) add("it is under an experiment");
     add(streams_.why_not_carried());
     add(handles_.why_not_carried());
+    add(events_.why_not_carried());
     add(memory_->why_not_carried());
     add(code_->why_not_carried());
     add(why_kept_launches_stay());

@@ -1,4 +1,6 @@
 // Every kind of memory that a kernel can reach, and the shapes of copies and fills.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -131,7 +133,9 @@ void exportable_memory() {
     CUmemAccessDesc access{wanted.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CHECK(cuMemSetAccess(at, grain, &access, 1));
     int descriptor = -1;
-    REQUIRE(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+    CHECK(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    REQUIRE(close(descriptor) == 0);
+    REQUIRE(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_FABRIC, 0) ==
             CUDA_ERROR_NOT_SUPPORTED);
     CHECK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(at)));
     CHECK(cuMemRelease(again));

@@ -79,6 +79,8 @@ int features(CUdevice_attribute which) {
         case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
             return 1;
         default:
             return 0;

@@ -5,6 +5,7 @@
 
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
+#include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"
 
@@ -42,8 +43,8 @@ CUresult cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CU
 CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* wanted, unsigned long long flags) {
     if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
-    // NCCL and PyTorch request exportable memory without querying the device, and export it to other
-    // processes only. So the memory is made without a handle type, and the export is refused.
+    // The driver makes the memory without a handle type: what is exported is a descriptor of the server's
+    // (sharing.h), which no other driver than this one takes.
     if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
@@ -60,6 +61,7 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     device::PhysicalMemory::Made made;
     status = make_physical(call, bytes, properties, flags, &made);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        call.session.server().sharing().sweep();
         TenantRanges::trim_all();
         status = make_physical(call, bytes, properties, flags, &made);
     }
@@ -67,7 +69,9 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     *handle = made.handle;
     status = memory.zero_physical(made.handle, bytes);
     if (status == CUDA_SUCCESS) {
-        memory.note_physical(made.handle, std::move(charge), made.id);
+        memory.note_physical(made.handle, std::make_shared<PhysicalAllocation>(
+                                              call.session.device(), bytes, std::move(charge), made.id,
+                                              wanted->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE));
     } else {
         call.driver.cuMemRelease(made.handle);
         call.session.device().physical_memory().forget(made.id);
@@ -77,9 +81,18 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
 
 // Mapped memory stays mapped and counted.
 CUresult cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
-    auto charge = call.session.memory().release_physical(handle);
+    PhysicalPointer memory = call.session.memory().release_physical(handle);
     CUresult status = call.driver.cuMemRelease(handle);
-    if (status != CUDA_SUCCESS) call.session.memory().restore_physical(handle, std::move(charge));
+    if (status != CUDA_SUCCESS) call.session.memory().restore_physical(handle, std::move(memory));
+    return status;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(Call& call, CUmemAllocationProp* properties,
+                                                CUmemGenericAllocationHandle handle) {
+    if (!call.driver.cuMemGetAllocationPropertiesFromHandle) return CUDA_ERROR_NOT_SUPPORTED;
+    const CUresult status = call.driver.cuMemGetAllocationPropertiesFromHandle(properties, handle);
+    if (status == CUDA_SUCCESS && properties && call.session.memory().exportable(handle))
+        properties->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     return status;
 }
 

@@ -1,0 +1,59 @@
+// Physical memory with several owners: a session's handles and mappings, and other sessions that map it.
+//
+// It counts against the limit of the session that made it until the last owner is gone, also if that session
+// has ended. The driver keeps the memory as long as anything maps it, so it is given to no other session
+// before that.
+//
+// Any thread. Owners hold a PhysicalPointer.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "runtime/device/device.h"
+#include "runtime/server/memory/memory_account.h"
+
+namespace smt::runtime::server {
+
+class PhysicalAllocation {
+public:
+    // `kept`: its id if it is the keeper's; 0: it is not. `exportable`: the program asked for descriptors.
+    PhysicalAllocation(device::Device& device, uint64_t bytes, Charge charge, uint64_t kept, bool exportable)
+        : device_(device), bytes_(bytes), charge_(std::move(charge)), kept_(kept), exportable_(exportable) {}
+    ~PhysicalAllocation() {
+        if (const auto own = handle()) device_.driver().cuMemRelease(own);
+        device_.physical_memory().forget(kept_);
+    }
+    PhysicalAllocation(const PhysicalAllocation&) = delete;
+    PhysicalAllocation& operator=(const PhysicalAllocation&) = delete;
+
+    uint64_t bytes() const { return bytes_; }
+    bool exportable() const { return exportable_; }
+    // A handle of its own, by which other sessions map it; 0: it has none yet.
+    CUmemGenericAllocationHandle handle() const { return handle_.load(std::memory_order_acquire); }
+    // Takes the handle over. To be called once.
+    void own_handle(CUmemGenericAllocationHandle handle) { handle_.store(handle, std::memory_order_release); }
+
+private:
+    device::Device& device_;
+    const uint64_t bytes_;
+    const Charge charge_;
+    const uint64_t kept_;
+    const bool exportable_;
+    std::atomic<CUmemGenericAllocationHandle> handle_{0};
+};
+using PhysicalPointer = std::shared_ptr<PhysicalAllocation>;
+
+// A block of a session's memory that other sessions may open. The session holds it until it frees the block.
+struct SharedBlock {
+    PhysicalPointer memory;
+    uint64_t offset = 0;  // of the block in that memory
+    uint64_t bytes = 0;
+};
+using SharedBlockPointer = std::shared_ptr<const SharedBlock>;
+
+}  // namespace smt::runtime::server
