@@ -28,8 +28,8 @@
 #include "runtime/server/memory/tenant_accounts.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
-#include "runtime/server/suspension.h"
 #include "runtime/server/sharing.h"
+#include "runtime/server/suspension.h"
 #include "runtime/server/takeover/offences.h"
 
 namespace smt::runtime::server {
