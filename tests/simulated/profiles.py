@@ -284,8 +284,9 @@ def slice_cost(smt, programs):
         place.wait_until_ended()
         lines = [json.loads(line) for line in recording.read_text().splitlines()]
         recording.unlink()
-        return {assignment["slice"] for line in lines
-                for assignment in line.get("decision", {}).get("assignments", []) if assignment.get("slice")}
+        slices = [[assignment["slice"] for assignment in line.get("decision", {}).get("assignments", [])
+                   if assignment.get("slice")] for line in lines]
+        return [max(each) for each in slices if len(each) == 2]   # by decision about both; both end together
 
     with Profiles(smt, programs, dispatch_clock=1) as place:
         done = place.profile("--pair", "--", str(place.programs / "sim_beside"), *few, "4",
@@ -301,9 +302,9 @@ def slice_cost(smt, programs):
         assert all(1_000 < each < 60_000 for each in cost.values()), cost
         after = under_slice_paper(place)
         print(f"slices of {after} blocks by what they cost")
-        # Both end together: the larger of the two decides.
+        # The first decision goes by what was kept, later ones by what is learnt meanwhile.
         wanted = max(cost.values()) / 50_000
-        assert abs(max(after) / max(before) - wanted) < 0.2 * wanted, (before, after, wanted)
+        assert any(abs(after[0] / each - wanted) < 0.2 * wanted for each in before), (before, after, wanted)
 
 
 def under(place, policy, *programs):
