@@ -136,6 +136,24 @@ def stopped_goes_on(smt, programs):
         finish_survivor(survivor)
 
 
+def moves_go_on(smt, programs):
+    """A copy and a fill that are kept back behind a kernel, all for a more urgent program: they are made after
+    the takeover, in their order."""
+    with Over(smt, programs, step_limit=15_000_000, doors=1) as place:
+        place.environment["SMT_POLICY"] = "priority"
+        survivor = place.survivor("survivor", "moves", options=("--priority", "low"))
+        place.await_standby()
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        say(survivor, "on")
+        found = re.search(r"(\d+) launches are kept back anew, \d+ of them half done, (\d+) of them fills",
+                          place.log())
+        assert found and found.groups() == ("3", "2"), place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
 def busy_gets_the_error(smt, programs):
     """A program with a kernel under way ends with the error, one with an array too, each with the reason in
     the log; a third goes on."""
