@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace smt::image {
-namespace {
+namespace movable_test {  // whose names others have, too
 
 enum Part : uint16_t {
     kNull,
@@ -208,5 +208,5 @@ TEST_CASE("movable: a damaged cubin has a plan that fits it, or none", "[movable
     }
 }
 
-}  // namespace
+}  // namespace movable_test
 }  // namespace smt::image

@@ -28,7 +28,7 @@ dispatch::ManagedFunction* form_of(const LoadedKernel& kernel, dispatch::Form fo
 
 dispatch::Moves& moves_of(Server& server) { return server.dispatcher().supplies().moves(); }
 
-bool may_move(const TenantMemory& memory, uint32_t number, const std::vector<char>& parameters) {
+bool keeps_to_own(const TenantMemory& memory, uint32_t number, const std::vector<char>& parameters) {
     const auto extents = dispatch::Moves::extents(number, parameters);
     return extents && memory.may_touch(extents->to.address, extents->to.bytes) &&
            memory.may_touch(extents->from.address, extents->from.bytes);
@@ -113,7 +113,7 @@ CUresult Session::check_kept_move(const TakenLaunch& taken) {
     }
     const bool good = moves.form(launch.move - 1) && launch.done <= launch.total &&
                       launch.total == launch.grid[0] && taken.attributes.empty() &&
-                      may_move(*memory_, launch.move - 1, taken.parameters);
+                      keeps_to_own(*memory_, launch.move - 1, taken.parameters);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
