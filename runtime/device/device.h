@@ -136,6 +136,13 @@ public:
     // support this, and the images are changed instead.
     using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
     virtual bool place_managed(const ManagedMemory&) { return false; }
+    // The same for their other variables in global memory, where the session's own memory can hold them:
+    // called once in each load, with 0 bytes if it can hold none. `layout` says what stands where. `all`: no
+    // other variable in global memory is left. It returns zeroed memory, or sets `filled` if the variables'
+    // values are there; 0: none, and they stay with the image.
+    using VariableMemory =
+        std::function<uint64_t(uint64_t bytes, const std::string& layout, bool all, bool* filled)>;
+    virtual bool place_variables(const VariableMemory&) { return false; }
     virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) {
         journal.write(entry);
     }

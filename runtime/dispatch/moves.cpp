@@ -137,7 +137,7 @@ KernelCall MoveLaunch::call() const {
     call.grid[0] = blocks;
     call.block[0] = kThreads;
     const uint64_t words[] = {to, to_pitch, from, from_pitch, width, count, value};
-    static_assert(sizeof words <= kDoorAt);
+    static_assert(sizeof words == Moves::kBytes && sizeof words <= kDoorAt);
     call.parameters.resize(sizeof words);
     std::memcpy(call.parameters.data(), words, sizeof words);
     return call;
@@ -225,6 +225,42 @@ CUresult Moves::plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, MoveL
     launch->count = all / size;
     launch->width = whole ? launch->count : row / size;
     return give_form(size, launch);
+}
+
+ManagedFunction* Moves::form(uint32_t number) {
+    if (number >= kForms || !loaded()) return nullptr;
+    return number < std::size(kSizes) ? &fills_[number] : &copies_[number - std::size(kSizes)];
+}
+
+std::optional<uint32_t> Moves::number(const ManagedFunction& form) const {
+    for (uint32_t i = 0; i < std::size(kSizes); ++i) {
+        if (&form == &fills_[i]) return i;
+        if (&form == &copies_[i]) return i + static_cast<uint32_t>(std::size(kSizes));
+    }
+    return std::nullopt;
+}
+
+std::optional<Moves::Extents> Moves::extents(uint32_t number, const std::vector<char>& parameters) {
+    static_assert(kForms == 2 * std::size(kSizes));
+    uint64_t words[kBytes / sizeof(uint64_t)];  // as MoveLaunch::call() writes them
+    if (number >= kForms || parameters.size() != kBytes) return std::nullopt;
+    std::memcpy(words, parameters.data(), sizeof words);
+    const auto [to, to_pitch, from, from_pitch, width, count, value] = words;
+    if (count == 0 || width == 0) return std::nullopt;
+    const uint64_t size = kSizes[number % std::size(kSizes)], last_row = (count - 1) / width;
+    const auto extent = [&](uint64_t address, uint64_t pitch) -> Extent {
+        uint64_t row = 0, skipped = 0, bytes = 0, end = 0;
+        const bool wraps = __builtin_mul_overflow(std::min(width, count), size, &row) ||
+                           __builtin_mul_overflow(last_row, pitch, &skipped) ||
+                           __builtin_add_overflow(skipped, row, &bytes) ||
+                           __builtin_add_overflow(address, bytes, &end);
+        return wraps ? Extent{} : Extent{address, bytes};
+    };
+    Extents all{extent(to, to_pitch), {}};
+    const bool copies = number >= std::size(kSizes);
+    if (copies) all.from = extent(from, from_pitch);
+    if (all.to.bytes == 0 || (copies && all.from.bytes == 0)) return std::nullopt;
+    return all;
 }
 
 }  // namespace smt::runtime::dispatch

@@ -11,7 +11,9 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "driver_api.gen.h"
 #include "rewriter/device/door.h"
@@ -56,6 +58,23 @@ public:
     // `on_device`: whether a unified address is one of device memory.
     using OnDevice = std::function<bool(CUdeviceptr address)>;
     CUresult plan(const CUDA_MEMCPY3D& node, const OnDevice& on_device, MoveLaunch* launch);
+
+    // The kernels by number, for a process that takes launches of them over: the same in all of one build.
+    // Constant time; `form` of number() is any.
+    static constexpr uint32_t kForms = 8;
+    static constexpr size_t kBytes = 56;     // of a launch's parameters, call()'s
+    ManagedFunction* form(uint32_t number);  // null: there is none, or not loaded()
+    std::optional<uint32_t> number(const ManagedFunction& form) const;  // nothing: it is none of these
+    // What a launch with these parameters, call()'s, of the kernel writes and reads, from the first byte to
+    // the last: for a check of parameters from elsewhere. Nothing: they are none, or lead around the end of
+    // the address space.
+    struct Extent {
+        uint64_t address, bytes;  // 0 bytes: none
+    };
+    struct Extents {
+        Extent to, from;
+    };
+    static std::optional<Extents> extents(uint32_t number, const std::vector<char>& parameters);
 
 private:
     static constexpr uint32_t kSizes[] = {1, 2, 4, 16};  // bytes of an element

@@ -5,9 +5,9 @@
 #include <elf.h>
 
 #include <cstddef>
-#include <cstring>
 
 #include "runtime/image/bytes.h"
+#include "runtime/image/redirect.h"
 
 namespace smt::image {
 
@@ -15,12 +15,6 @@ namespace {
 
 constexpr unsigned char kManaged = 0x04;  // in st_other
 constexpr uint64_t kAlignment = 256;      // of each variable, as in the driver's allocations
-
-// Relocation types: a 64-bit word, and the halves of an address in an instruction's upper word.
-constexpr uint32_t kAbsolute64 = 2;
-constexpr uint32_t kAbsoluteLow = 0x38;
-constexpr uint32_t kAbsoluteHigh = 0x39;
-constexpr uint64_t kImmediateAt = 4;
 
 // One cubin. Every step returns false when the cubin is not as it should be, or uses its variables in a way
 // that cannot be redirected.
@@ -118,23 +112,10 @@ private:
     }
 
     bool take_relocation(uint32_t target, const Elf64_Rela& entry, bool with_addend) {
-        const Elf64_Shdr& section = sections_[target];
-        uint64_t type = ELF64_R_TYPE(entry.r_info);
-        using Kind = ManagedPlan::Kind;
-        Kind kind = type == kAbsoluteLow ? Kind::kLow : type == kAbsoluteHigh ? Kind::kHigh : Kind::kWhole;
-        if (kind == Kind::kWhole && type != kAbsolute64) return false;
-        uint64_t at = entry.r_offset + (kind == Kind::kWhole ? 0 : kImmediateAt);
-        uint64_t width = kind == Kind::kWhole ? 8 : 4;
-        if (section.sh_type == SHT_NOBITS || at < entry.r_offset || at > section.sh_size ||
-            width > section.sh_size - at)
-            return false;
-        uint64_t inside = 0;
-        std::memcpy(&inside, image_.data() + section.sh_offset + at, width);
-        if (!with_addend && kind != Kind::kWhole && inside != 0) return false;  // half an addend
-        uint64_t addend = with_addend ? static_cast<uint64_t>(entry.r_addend) : inside;
-        uint64_t offset = managed_[ELF64_R_SYM(entry.r_info)].offset;
-        plan_.fixups.push_back({section.sh_offset + at, offset + addend, kind});
-        return true;
+        const auto fixup = redirect_to(image_, sections_[target], entry, with_addend,
+                                       managed_[ELF64_R_SYM(entry.r_info)].offset);
+        if (fixup) plan_.fixups.push_back(*fixup);
+        return fixup.has_value();
     }
 
     // Not a variable's address by way of its section, and not part of a variable's first value.

@@ -60,44 +60,55 @@ bool is_name(std::string_view word) {
     return std::isalpha(static_cast<unsigned char>(word[0])) || word[0] == '_' || word[0] == '$';
 }
 
-bool declares_variable(std::string_view word) {
-    return word == ".global" || word == ".const" || word == ".texref" || word == ".samplerref" ||
-           word == ".surfref";
+enum class Which { kAll, kNoConstants, kConstants };
+
+bool declares_variable(std::string_view word, Which which) {
+    if (word == ".const") return which != Which::kNoConstants;
+    if (which == Which::kConstants) return false;
+    return word == ".global" || word == ".texref" || word == ".samplerref" || word == ".surfref";
 }
 
 // A statement outside of bodies.
 struct Outer {
     bool function = false, variable = false;
-    bool value = false;  // of a variable, behind "="
+    bool any = false, constant = false;  // a variable, also one that is not asked for
+    bool value = false;                  // of a variable, behind "="
     int parentheses = 0, braces = 0;
     std::vector<std::string_view> names;
 };
 
-// Goes through a text once. With `known` null it collects the variables' names; else it looks for them.
+// Goes through a text once. With `known` null it collects the variables' names; else it looks for them, in
+// bodies and in first values.
 class Scan {
 public:
-    explicit Scan(const std::set<std::string_view>* known = nullptr) : known_(known) {}
+    explicit Scan(Which which, const std::set<std::string_view>* known = nullptr)
+        : which_(which), known_(known) {}
 
     void text(std::string_view text) {
         Tokens tokens(text);
-        for (std::string_view token = tokens.next(); !token.empty() && !used; token = tokens.next())
+        for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next())
             depth_ ? inside(token) : outside(token);
     }
 
     std::set<std::string_view> names;
     bool used = false;
+    bool in_value = false, in_constant = false;  // a first value has one of the names; that of a constant
 
 private:
     void inside(std::string_view token) {
         if (token == "{") ++depth_;
         if (token == "}" && --depth_ == 0) outer_ = {};
         if (!outer_.function) return;  // of a section for debuggers
-        if (declares_variable(token)) names.insert(token);
-        used |= known_ && (known_->contains(token) || declares_variable(token));
+        if (declares_variable(token, which_)) names.insert(token);
+        used |= known_ && (known_->contains(token) || declares_variable(token, which_));
     }
 
     void outside(std::string_view token) {
         const bool plain = !outer_.value && outer_.parentheses == 0;
+        if (outer_.value && known_ && known_->contains(token))
+            in_value = true, in_constant |= outer_.constant;
+        if (plain && declares_variable(token, Which::kAll)) outer_.any = true;
+        if (plain && token == ".const") outer_.constant = true;
         if (token == "{") {
             outer_.value ? ++outer_.braces : ++depth_;
         } else if (token == "}") {
@@ -107,7 +118,7 @@ private:
         } else if (token == ")") {
             --outer_.parentheses;
         } else if (token == "=") {
-            outer_.value |= outer_.variable;
+            outer_.value |= outer_.any;
         } else if (token == "," && outer_.braces == 0) {
             outer_.value = false;
         } else if (token == ";") {
@@ -115,13 +126,14 @@ private:
             outer_ = {};
         } else if (token == ".entry" || token == ".func") {
             outer_.function = true;
-        } else if (plain && declares_variable(token)) {
+        } else if (plain && declares_variable(token, which_)) {
             outer_.variable = true;
         } else if (plain && is_name(token) && !token.starts_with(kTables)) {
             outer_.names.push_back(token);
         }
     }
 
+    const Which which_;
     const std::set<std::string_view>* known_;
     Outer outer_;
     int depth_ = 0;  // of braces, in a body
@@ -159,12 +171,32 @@ bool refers_to_variable(const ElfFile& file, const Elf64_Shdr& section) {
 }  // namespace
 
 bool uses_variables_of_ptx(std::string_view text) {
-    Scan variables;
+    Scan variables(Which::kAll);
     variables.text(text);
     if (variables.names.empty()) return false;
-    Scan uses(&variables.names);
+    Scan uses(Which::kAll, &variables.names);
     uses.text(text);
     return uses.used;
+}
+
+TextUses uses_of_ptx(std::string_view text) {
+    TextUses found;
+    Scan others(Which::kNoConstants), constants(Which::kConstants);
+    others.text(text);
+    found.within = others.names.contains(".global");
+    if (!others.names.empty()) {
+        Scan uses(Which::kNoConstants, &others.names);
+        uses.text(text);
+        found.variables = uses.used || uses.in_constant;
+    }
+    constants.text(text);
+    if (constants.names.empty()) return found;
+    found.constants.assign(constants.names.begin(), constants.names.end());
+    found.constant_addresses = text.find("cvta.const") != text.npos;
+    Scan values(Which::kAll, &constants.names);
+    values.text(text);
+    found.constant_addresses |= values.in_value;
+    return found;
 }
 
 bool uses_variables_of_cubin(std::string_view cubin) {

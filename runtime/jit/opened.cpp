@@ -5,6 +5,7 @@
 #include "runtime/image/bytes.h"
 #include "runtime/image/container.h"
 #include "runtime/image/elf_file.h"
+#include "runtime/image/movable.h"
 #include "runtime/image/ptx_facts.h"
 #include "runtime/image/variable_uses.h"
 #include "runtime/image/variables.h"
@@ -91,6 +92,33 @@ std::string_view code_of(const Opened& opened, std::string_view image) {
                                    : std::string_view(opened.unpacked);
 }
 
+namespace {
+
+// Managed variables are moved elsewhere (`managed`), by a change of the same relocations.
+// `text`: the image's PTX for the device, if it has one.
+void look_for_variables(std::string_view code, std::string_view text, Opened& opened) {
+    if (!opened.uses_variables) return;
+    if (opened.code == Code::kCubin) {
+        image::MovablePlan found = image::movable_plan(code);
+        opened.stays = std::move(found.stays);
+        opened.constants = std::move(found.constants);
+        if (opened.managed.bytes == 0) opened.moved = std::move(found.plan);
+        if (opened.constants.empty()) return;
+        if (text.empty())
+            opened.stays =
+                std::string(image::kConstantsUnread) + (opened.stays.empty() ? "" : "; ") + opened.stays;
+        if (image::uses_of_ptx(text).constant_addresses) opened.stays = image::kConstantTaken;
+        return;
+    }
+    image::TextUses uses = image::uses_of_ptx(code);
+    opened.constants = std::move(uses.constants);
+    opened.unplaced = uses.variables;
+    if (uses.constant_addresses) opened.stays = image::kConstantTaken;
+    if (uses.within && opened.stays.empty()) opened.stays = "variables of single functions";
+}
+
+}  // namespace
+
 Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_doors) {
     if (auto problem = image::check(image)) {
         Opened opened;
@@ -122,6 +150,7 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     opened.uses_variables =
         text.empty() ? image::uses_variables_of_cubin(code) : image::uses_variables_of_ptx(text);
     opened.system_atomics = image::kernels_with_system_atomics(text);
+    if (asked.moves) look_for_variables(code, text, opened);
     return opened;
 }
 

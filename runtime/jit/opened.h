@@ -27,6 +27,7 @@ struct OpenOrder {
     bool links = false;           // it is an input of the linker: checked, and its first entry named, no more
     // Kernels of the code that the target executes get the door, as far as the caller of open_image() can.
     bool doors = false;
+    bool moves = false;  // whether variables are to stand in the program's own memory, where that is possible
 };
 
 enum class Code : uint32_t {
@@ -59,6 +60,11 @@ struct Opened {
     uint64_t variable_bytes = 0;
     image::ManagedPlan managed;  // of a cubin
     std::vector<Door> doors;
+    // If OpenOrder::moves, of the code, for a process that loads it again.
+    image::ManagedPlan moved;            // of a cubin (image/movable.h)
+    std::string stays;                   // what of the rest kernels refer to, for people; empty: nothing
+    bool unplaced = false;               // of PTX: kernels use variables. Their device may place them
+    std::vector<std::string> constants;  // names of __constant__ variables
     // Of the image's PTX where it has one for the device, else of the code: whether functions refer to
     // variables of the image, so that a second copy of it would be another image
     // (runtime/image/variable_uses.h).

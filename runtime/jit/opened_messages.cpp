@@ -82,7 +82,8 @@ bool is_within(const Opened& opened, uint64_t image_bytes, bool is_unpacked) {
     const bool doors = std::any_of(opened.doors.begin(), opened.doors.end(),
                                    [](const Door& door) { return door.reason.empty(); });
     if (doors && (opened.code != Code::kCubin || !is_unpacked)) return false;
-    return opened.managed.fits(opened.code == Code::kCubin ? opened.bytes : 0);
+    const uint64_t changed = opened.code == Code::kCubin ? opened.bytes : 0;
+    return opened.managed.fits(changed) && opened.moved.fits(changed);
 }
 
 }  // namespace
@@ -100,6 +101,7 @@ std::string encode(const ImageOrder& image) {
     to.scalar<uint32_t>(asked.prints);
     to.scalar<uint32_t>(asked.links);
     to.scalar<uint32_t>(asked.doors);
+    to.scalar<uint32_t>(asked.moves);
     return to.take();
 }
 
@@ -116,6 +118,7 @@ std::optional<ImageOrder> decode_image_order(std::string_view bytes) {
     image.asked.prints = reader.scalar<uint32_t>() != 0;
     image.asked.links = reader.scalar<uint32_t>() != 0;
     image.asked.doors = reader.scalar<uint32_t>() != 0;
+    image.asked.moves = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, image);
 }
 
@@ -140,6 +143,10 @@ std::string encode(const Opened& opened) {
         to.string(door.kernel), to.string(door.reason), to.scalar(door.registers), to.scalar(door.offset),
             to.scalar<uint32_t>(door.waits);
     to.scalar<uint32_t>(opened.uses_variables);
+    pack(to, opened.moved);
+    to.string(opened.stays);
+    to.scalar<uint32_t>(opened.unplaced);
+    to.list(opened.constants.size() <= kMostItems ? opened.constants : std::vector<std::string>());
     const bool few = opened.system_atomics.size() <= kMostItems;
     to.list(few ? std::vector<std::string>(opened.system_atomics.begin(), opened.system_atomics.end())
                 : std::vector<std::string>());
@@ -180,6 +187,10 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
         opened.doors.push_back(std::move(door));
     }
     opened.uses_variables = reader.scalar<uint32_t>() != 0;
+    opened.moved = read_plan(reader);
+    opened.stays = read_string(reader);
+    opened.unplaced = reader.scalar<uint32_t>() != 0;
+    opened.constants = read_list(reader);
     for (std::string& kernel : read_list(reader)) opened.system_atomics.insert(std::move(kernel));
     opened.choices.code = read_string(reader);
     opened.choices.ptx.text = read_array(reader);

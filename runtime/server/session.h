@@ -181,6 +181,7 @@ private:
     // Launches that the dispatcher kept back at the fault: they are kept back anew.
     struct KeptLaunch {
         uint32_t stream, lane, kernel, form;  // by their numbers
+        uint32_t move, unused;                // dispatch::Moves' number, from 1; 0: a kernel of the program's
         uint32_t grid[3], block[3];
         uint32_t shared_bytes, unit;
         uint64_t number, total, done;
@@ -188,6 +189,13 @@ private:
     std::string why_kept_launches_stay() const;
     void save_kept_launches(protocol::StateWriter& out) const;
     CUresult restore_kept_launches(protocol::Reader& in);
+    struct TakenLaunch {
+        KeptLaunch launch;
+        std::vector<char> parameters;
+        std::vector<CUlaunchAttribute> attributes;
+    };
+    CUresult check_kept_move(const TakenLaunch& taken);
+    journal::Entry entry_of_kept(const KeptLaunch& launch) const;
     CUresult launch_kept();
     std::string start_lanes();
     bool next_message(ControlMessage& message);
@@ -236,11 +244,6 @@ private:
     uint32_t standing_ = 0;  // threads in await_fate()
     std::string told_if_ended_;
 
-    struct TakenLaunch {
-        KeptLaunch launch;
-        std::vector<char> parameters;
-        std::vector<CUlaunchAttribute> attributes;
-    };
     std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
 
     LaneGate gate_;

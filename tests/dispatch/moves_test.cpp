@@ -2,6 +2,7 @@
 #include "runtime/dispatch/moves.h"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -69,6 +70,49 @@ CUDA_MEMCPY3D copy_of(CUdeviceptr to, CUdeviceptr from, size_t width, size_t hei
 }
 
 }  // namespace
+
+TEST_CASE("moves: launches are known by number, and what they touch by their parameters", "[dispatch]") {
+    Planned planned;
+    Moves& moves = planned.moves;
+    for (uint32_t i = 0; i < Moves::kForms; ++i) {
+        REQUIRE(moves.form(i));
+        CHECK(moves.number(*moves.form(i)) == i);
+    }
+    CHECK_FALSE(moves.form(Moves::kForms));
+    const ManagedFunction another;
+    CHECK_FALSE(moves.number(another));
+
+    MoveLaunch launch;
+    CHECK(planned.copy(copy_of(0x2001, 0x4000, 100), &launch) == "smt_copy_1 100 in rows of 100, 1");
+    const uint32_t copies = moves.number(*launch.form).value();
+    auto parameters = launch.call().parameters;
+    auto found = Moves::extents(copies, parameters);
+    REQUIRE(found);
+    CHECK((found->to.address == 0x2001 && found->to.bytes == 100));
+    CHECK((found->from.address == 0x4000 && found->from.bytes == 100));
+
+    CUDA_MEMCPY3D rows = copy_of(0x2000, 0x4000, 12, 3);  // 12 of 32 bytes, and of 64
+    rows.dstPitch = 32, rows.srcPitch = 64;
+    MoveLaunch box;
+    planned.copy(rows, &box);
+    found = Moves::extents(moves.number(*box.form).value(), box.call().parameters);
+    REQUIRE(found);
+    CHECK((found->to.bytes == 2 * 32 + 12 && found->from.bytes == 2 * 64 + 12));
+
+    CUDA_MEMSET_NODE_PARAMS node{0x3000, 0, 7, 4, 1000, 1};
+    MoveLaunch fill;
+    REQUIRE(moves.plan(node, &fill) == CUDA_SUCCESS);
+    found = Moves::extents(moves.number(*fill.form).value(), fill.call().parameters);
+    REQUIRE(found);
+    CHECK((found->to.address == 0x3000 && found->to.bytes == 4000 && found->from.bytes == 0));
+
+    CHECK_FALSE(Moves::extents(Moves::kForms, parameters));
+    const uint64_t wraps = ~0ull - 50;
+    std::memcpy(parameters.data(), &wraps, sizeof wraps);
+    CHECK_FALSE(Moves::extents(copies, parameters));
+    parameters.pop_back();
+    CHECK_FALSE(Moves::extents(copies, parameters));
+}
 
 TEST_CASE("moves: kernels that cannot be loaded are not tried again", "[dispatch]") {
     static int loads = 0;

@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     bool unpacked = false;
     for (const bool links : {false, true})
         for (const bool doors : {false, true}) {
-            const Opened opened = open_image({{90}, {90}, 1 << 20, true, links, doors}, bytes, put_doors);
+            const Opened opened =
+                open_image({{90}, {90}, 1 << 20, true, links, doors, true}, bytes, put_doors);
             if (opened.problem.empty() && !decode_opened(encode(opened), size, &unpacked)) std::abort();
         }
     static_cast<void>(decode_opened(bytes, size, &unpacked));

@@ -60,8 +60,12 @@ int main(int count, char** arguments) {
     const Printing printing = printing_kernels(image, {90});
     if (printing.all) fmt::print("prints 90 * {}\n", printing.why);
     for (const std::string& kernel : printing.kernels) fmt::print("prints 90 {}\n", kernel);
-    const smt::runtime::jit::Opened opened = smt::runtime::jit::open_image({{90}, {90}, 1 << 20}, image);
+    smt::runtime::jit::OpenOrder asked{{90}, {90}, 1 << 20};
+    asked.moves = true;
+    const smt::runtime::jit::Opened opened = smt::runtime::jit::open_image(asked, image);
     fmt::print("variables 90 {}\n", opened.uses_variables ? "used" : "unused");
+    for (const auto& [name, variable] : opened.moved.variables) fmt::print("moved 90 {}\n", name);
+    if (!opened.stays.empty()) fmt::print("stays 90 {}\n", opened.stays);
     for (const std::string& kernel : opened.system_atomics) fmt::print("atomics 90 {}\n", kernel);
     return 0;
 }

@@ -147,6 +147,22 @@ class Test:
                 self.expect(f"texture reference, used: {used}, {options[0]}", self.shown("variables"),
                             ["used" if used else "unused"])
 
+    def movable(self):
+        """Which variables of cubins can be moved, and what keeps an image's from it."""
+        all_of_them = {"number", "zeros", "_ZZ6kernelE5calls", "$str", "_ZTV4Base", "_ZTV7Derived"}
+        pointer, taken = "number, which cannot be moved", "the address of a __constant__ variable"
+        unread = "__constant__ variables in machine code without PTX, which may take their addresses"
+        for defines, with_text, code in (("NOTHING", "", unread), ("CONSTANT", "", unread),
+                                         ("POINTER", pointer, f"{unread}; {pointer}"),
+                                         ("TAKEN", taken, unread)):
+            for options, stays in ((["-fatbin", "-arch=sm_90"], with_text), (["-cubin", "-arch=sm_90"], code),
+                                   (["-cubin", "-arch=sm_75"], code)):
+                run(self.nvcc, *options, "-D" + defines, "-o", self.image, PROGRAMS / "movable.cu")
+                what = f"{defines}, {' '.join(options)}"
+                self.expect(f"variables that stay: {what}", self.shown("stays"), [stays] if stays else [])
+                wanted = all_of_them - ({"number"} if defines == "POINTER" else set())
+                self.expect(f"variables that are moved: {what}", set(self.shown("moved")) - {"taken"}, wanted)
+
     def printing_linked(self):
         """Across files, where the linker tells what a kernel may reach."""
         objects = []
@@ -170,6 +186,7 @@ def main(show, nvcc):
             test.printing(*options)
         test.printing_linked()
         test.variables()
+        test.movable()
         print("\n".join(test.problems) or
               f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0

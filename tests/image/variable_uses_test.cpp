@@ -50,6 +50,28 @@ TEST_CASE("what is no use of a variable", "[variable_uses]") {
     CHECK_FALSE(uses(".global .align 4 .b8 __cudart_i2opi_f[24] = {1};", "mov.u64 %rd1, __cudart_i2opi_f;"));
 }
 
+TEST_CASE("constants and other variables of a text are told apart", "[variable_uses]") {
+    const auto of = [](const std::string& declarations, const std::string& body) {
+        const TextUses uses = uses_of_ptx(text(declarations, body));
+        return std::string(uses.variables ? "variables " : "") +
+               (uses.constant_addresses ? "addresses " : "") + (uses.within ? "within" : "");
+    };
+    const std::string constant = ".const .align 4 .b8 table[16] = {1, 2, 3};\n", global = ".global .u32 g;\n";
+    CHECK(of("", "") == "");
+    CHECK(of(constant + global, "ld.const.u32 %r1, [table+4];") == "");
+    CHECK(of(constant + global, "ld.global.u32 %r1, [g];") == "variables ");
+    CHECK(of(global + constant, "ld.global.u32 %r1, [g];") == "variables ");
+    CHECK(of(".texref image;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1}];") == "variables ");
+    CHECK(of(constant, "mov.u64 %rd1, table; cvta.const.u64 %rd1, %rd1;") == "addresses ");
+    CHECK(of(constant, "cvta.to.const.u64 %rd1, %rd1;") == "");
+    CHECK(of(constant + ".global .u64 p = generic(table);", "") == "addresses ");
+    CHECK(of(constant + ".const .u64 p[2] = {0, generic(table)};", "") == "addresses ");
+    // by way of a constant, code has the variable's address
+    CHECK(of(global + ".const .u64 p = generic(g);", "ld.const.u64 %rd1, [p];") == "variables ");
+    CHECK(of(global + ".global .u64 p = generic(g);", "") == "");
+    CHECK(of("", ".global .u32 inside;") == "variables within");
+}
+
 TEST_CASE("of what is no cubin, variables count as used", "[variable_uses]") {
     CHECK(uses_variables_of_cubin("no cubin"));
     CHECK_FALSE(uses_variables_of_ptx(""));

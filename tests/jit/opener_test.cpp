@@ -157,6 +157,10 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     given.managed.fixups.push_back({92, 0, image::ManagedPlan::Kind::kWhole});
     given.managed.trimmed.push_back({0, 50, 24, {true, false}});
     given.uses_variables = true;
+    given.moved = given.managed;
+    given.stays = "one";
+    given.unplaced = true;
+    given.constants = {"c", "d"};
     given.system_atomics = {"k"};
     given.choices = {"sm_90", {"text", {{"k", 32}}, "because"}};
     bool unpacked = true;
@@ -179,6 +183,7 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));  // the plan is a cubin's
     CHECK(refuses([](Opened& opened) { opened.variant = 'x'; }));
     CHECK(refuses([](Opened& opened) { opened.managed.bytes = 2; }));
+    CHECK(refuses([](Opened& opened) { opened.moved.fixups[0].at = 93; }));
     CHECK(refuses([](Opened& opened) { opened.managed.variables["v"].offset = ~0ull; }));
     CHECK(refuses([](Opened& opened) { opened.managed.initials[0].at = 97; }));
     CHECK(refuses([](Opened& opened) { opened.managed.initials[0].offset = 253; }));

@@ -77,6 +77,26 @@ def await_end(pid):
         time.sleep(0.02)
 
 
+def await_word(program, word):
+    """The counts that the program prints before the word."""
+    counts = []
+    while (line := program.stdout.readline()).startswith("count "):
+        counts.append(int(line.split()[1]))
+    assert line == word + "\n", line + program.stdout.read()
+    return counts
+
+
+def keeper_of_variables(place, tenant, *how):
+    program = place.start(tenant, "keeper_of_variables", *how, stdin=subprocess.PIPE)
+    return program, await_word(program, "ready")
+
+
+def tell(program, word):
+    program.stdin.write(word + "\n")
+    program.stdin.flush()
+    return await_word(program, word)
+
+
 def fault(place):
     fault_of(place, "culprit")
 
@@ -136,6 +156,24 @@ def stopped_goes_on(smt, programs):
         finish_survivor(survivor)
 
 
+def moves_go_on(smt, programs):
+    """A copy and a fill that are kept back behind a kernel, all for a more urgent program: they are made
+    after the takeover, in their order."""
+    with Over(smt, programs, step_limit=15_000_000, doors=1) as place:
+        place.environment["SMT_POLICY"] = "priority"
+        survivor = place.survivor("survivor", "moves", options=("--priority", "low"))
+        place.await_standby()
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        say(survivor, "on")
+        found = re.search(r"(\d+) launches are kept back anew, \d+ of them half done, (\d+) of them fills",
+                          place.log())
+        assert found and found.groups() == ("3", "2"), place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
 def busy_gets_the_error(smt, programs):
     """A program with a kernel under way ends with the error, one with an array too, each with the reason in
     the log; a third goes on."""
@@ -153,6 +191,55 @@ def busy_gets_the_error(smt, programs):
         for text in (r"\(busy, pid \d+\): it ends, as .*kernels of it were under way",
                      r"\(array, pid \d+\): it ends, as .*it has arrays"):
             assert re.search(text, place.log()), place.log()
+
+
+def variables_go_on(smt, programs, **environment):
+    """A program's variables, also those that it wrote by a call, its constants and the text that it prints
+    are what they were, where they were, after two faults. One of which a variable points to another one
+    ends."""
+    with Over(smt, programs) as place:
+        place.environment.update(environment)
+        keeper, counts = keeper_of_variables(place, "keeper")
+        assert counts == [7], counts
+        pointer, counts = keeper_of_variables(place, "pointer", "pointer")
+        assert counts == [7], counts
+        for turn, expected in enumerate(([11, 13], [15, 17])):
+            place.await_standby()
+            fault_of(place, f"culprit{turn}")
+            counts = tell(keeper, f"turn {turn}")
+            assert counts == expected, counts
+        finish_survivor(keeper)
+        ends_because(place, pointer, "pointer", "variables that are not in its own memory")
+        place.wait_until_empty()
+
+
+def ends_because(place, program, tenant, reason):
+    output = program.communicate("go\n", timeout=PATIENCE)[0]
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+    assert re.search(rf"\({tenant}, pid \d+\): it ends, as .*{reason}", place.log()), place.log()
+
+
+def managed_variables_go_on(smt, programs):
+    """The same where the kernels are managed."""
+    variables_go_on(smt, programs, SMT_COMPILE=MANAGED)
+
+
+def constants_go_on(smt, programs):
+    """Constants that a program wrote by calls are what they were after two faults, and are written again. One
+    that handed a constant's address to a kernel ends."""
+    with Over(smt, programs) as place:
+        # another module first: the constants lie elsewhere in the process that takes over
+        other, _ = keeper_of_variables(place, "other", "written")
+        keeper, _ = keeper_of_variables(place, "keeper", "written")
+        handed, _ = keeper_of_variables(place, "handed", "handed")
+        other.communicate(timeout=PATIENCE)
+        for turn in range(2):
+            place.await_standby()
+            fault_of(place, f"culprit{turn}")
+            tell(keeper, f"turn {turn}")
+        finish_survivor(keeper)
+        ends_because(place, handed, "handed", "the address of a __constant__ variable otherwise")
+        place.wait_until_empty()
 
 
 def two_faults(smt, programs):

@@ -3,12 +3,14 @@
 #include <vector>
 
 #include "runtime/protocol/state.h"
+#include "runtime/server/memory/watched_constants.h"
 #include "runtime/server/takeover/offences.h"
 
 namespace {
 
 using namespace smt::protocol;
 using smt::runtime::server::Offences;
+using smt::runtime::server::WatchedConstants;
 
 TEST_CASE("takeover: a state is read as it was written, and no further", "[takeover]") {
     StateWriter out;
@@ -59,6 +61,47 @@ TEST_CASE("takeover: a tenant that faults again and again is refused for longer 
     CHECK(taken.count("bad") == 45);
     // An hour later they are forgotten.
     CHECK(taken.refused_seconds("bad", now + 61 * kMinute) == 0);
+}
+
+TEST_CASE("takeover: a constant is as its copy if all that met it was followed", "[takeover]") {
+    WatchedConstants constants;
+    const int one = 1, two = 2;
+    CHECK_FALSE(constants.meet(0x1000, 4));
+    REQUIRE(constants.add({0x1000, 64, 0x1000, 0x9000}, &one));
+    REQUIRE(constants.add({0x2000, 16, 0x7000, 0x9100}, &two));  // moved by a takeover
+    for (const uint64_t taken : {0x0ff0ull, 0x1000ull, 0x103full, 0x200full})
+        CHECK_FALSE(constants.add({taken, 0x20, taken, 0x9200}, &one));
+    CHECK_FALSE(constants.find(0xfff));
+    CHECK_FALSE(constants.find(0x1040));
+    REQUIRE(constants.find(0x200f));
+    CHECK(constants.find(0x200f)->actual == 0x7000);
+    CHECK_FALSE(constants.find(0x7000));
+    CHECK(constants.all_followed());
+    CHECK(constants.meet(0x1030, 16));
+    CHECK_FALSE(constants.all_followed());
+    constants.follow();
+    CHECK(constants.all_followed());
+    constants.forget(&one);
+    CHECK_FALSE(constants.meet(0x1000, 4));
+    CHECK(constants.all_followed());
+    // Beyond its end it is no access to it, and counts nevertheless.
+    CHECK_FALSE(constants.meet(0x2008, 9));
+    CHECK_FALSE(constants.all_followed());
+}
+
+TEST_CASE("takeover: a kernel that has a constant's address may write to it", "[takeover]") {
+    using Named = WatchedConstants::Named;
+    WatchedConstants constants;
+    const uint64_t parameters[] = {5, 0x1004, 0x2000};
+    const char* const bytes = reinterpret_cast<const char*>(parameters);
+    CHECK(constants.meet_in(bytes, sizeof parameters) == Named::kNone);
+    REQUIRE(constants.add({0x1000, 64, 0x1000, 0x9000}, &constants));
+    CHECK(constants.meet_in(bytes, 12) == Named::kNone);  // half of the address
+    CHECK(constants.all_followed());
+    CHECK(constants.meet_in(bytes, 16) == Named::kHere);
+    CHECK_FALSE(constants.all_followed());
+    REQUIRE(constants.add({0x2000, 64, 0x3000, 0x9000}, &constants));
+    CHECK(constants.meet_in(bytes, sizeof parameters) == Named::kMoved);
 }
 
 }  // namespace

@@ -97,6 +97,10 @@ public:
         backend_.place_managed(memory);
         return true;
     }
+    bool place_variables(const VariableMemory& memory) override {
+        backend_.place_variables(memory);
+        return true;
+    }
     void write(journal::Writer&, const journal::Entry& entry, const Guest* guest) override {
         journal::Entry stamped = entry;
         stamped.virtual_time = 1;

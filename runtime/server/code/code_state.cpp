@@ -16,17 +16,80 @@ struct SavedKernel {
     uint32_t image;
 };
 
+struct SavedConstant {
+    uint64_t given, bytes, copy;
+};
+
+void save_constants(protocol::StateWriter& out, const Image& image) {
+    out.scalar<uint64_t>(image.constants.size());
+    for (const auto& [name, constant] : image.constants) {
+        out.text(name);
+        out.scalar(SavedConstant{constant.given, constant.bytes, constant.copy});
+    }
+}
+
 }  // namespace
+
+// What stands in the image's memory and not in the session's is watched if it is a constant. Nothing writes
+// to it until the program has the address.
+CUresult CodeTable::give_out(Image& image, const std::string& name, CUdeviceptr* address, uint64_t bytes) {
+    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (const auto known = image.constants.find(name); known != image.constants.end()) {
+        *address = known->second.given;
+        return CUDA_SUCCESS;
+    }
+    WatchedConstants::Constant constant{*address, bytes, *address, 0};
+    CUdeviceptr copy = 0;
+    if (bytes != 0 && image.constant_names.contains(name) && memory_.allocate(bytes, &copy) == CUDA_SUCCESS) {
+        constant.copy = copy;
+        if (memory_.copy(copy, *address, bytes) == CUDA_SUCCESS &&
+            memory_.own().constants().add(constant, &image)) {
+            image.constants[name] = constant;
+            return CUDA_SUCCESS;
+        }
+        memory_.free(copy);
+    }
+    // After a takeover it may be what the program knows another constant by.
+    if (memory_.own().constants().find(*address)) return CUDA_ERROR_NOT_SUPPORTED;
+    memory_.own().add(*address, bytes, &image);
+    return CUDA_SUCCESS;
+}
+
+// The image was loaded a moment ago, and its constants have their first values.
+CUresult CodeTable::restore_constants(protocol::Reader& in, Image& image) {
+    for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
+        const std::string name = protocol::take_text(in);
+        const auto saved = in.scalar<SavedConstant>();
+        if (!in.good() || memory_.find(saved.copy).base != saved.copy ||
+            memory_.find(saved.copy).bytes < saved.bytes)
+            return CUDA_ERROR_INVALID_VALUE;
+        std::lock_guard lock(image.mutex);
+        CUdeviceptr address = 0;
+        size_t bytes = 0;
+        CUmodule handle = nullptr;
+        SMT_TRY(module(image, &handle));
+        SMT_TRY(image.library ? driver_.cuLibraryGetGlobal(&address, &bytes, image.library, name.c_str())
+                              : driver_.cuModuleGetGlobal_v2(&address, &bytes, handle, name.c_str()));
+        const WatchedConstants::Constant constant{saved.given, saved.bytes, address, saved.copy};
+        if (bytes != saved.bytes || !memory_.own().constants().add(constant, &image))
+            return CUDA_ERROR_INVALID_IMAGE;
+        SMT_TRY(memory_.copy(address, saved.copy, bytes));
+        image.constants[name] = constant;
+    }
+    return CUDA_SUCCESS;
+}
 
 std::string CodeTable::why_not_carried() const {
     std::lock_guard lock(mutex_);
     for (const auto& [id, image] : images_) {
         if (!image->origin) return "an image of it is not kept";
         if (image->managed.memory()) return "it has __managed__ variables";
-        if (image->uses_variables)
-            return "its kernels use variables (__device__, __constant__, printf's texts)";
+        if (!image->variables_stay.empty()) return "its kernels use " + image->variables_stay;
     }
-    if (memory_.own().any_elsewhere()) return "it has the address of a variable";
+    if (!memory_.own().constants().all_followed())
+        return "it has used the address of a __constant__ variable otherwise";
+    if (memory_.own().any_elsewhere())
+        return "it has the address of a variable that is not in its own memory";
     return {};
 }
 
@@ -39,6 +102,9 @@ void CodeTable::save(protocol::StateWriter& out) {
         out.scalar(id);
         out.text(image->origin->record);
         out.text({image->origin->bytes.data(), image->origin->bytes.size()});
+        out.scalar(image->moved.memory());
+        out.text(image->moved.layout());
+        save_constants(out, *image);
         for (const auto& [name, kernel] : image->kernels) kernels.push_back(kernel);
     }
     out.scalar<uint64_t>(kernels.size());
@@ -70,10 +136,17 @@ CUresult CodeTable::restore(protocol::Reader& in, const Loading& loading) {
     for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
         const auto id = in.scalar<uint32_t>();
         const std::string record = protocol::take_text(in), bytes = protocol::take_text(in);
-        if (!in.good()) return CUDA_ERROR_INVALID_VALUE;
+        const auto memory = in.scalar<uint64_t>();
+        if (!in.good() || (memory != 0 && memory_.find(memory).base != memory))
+            return CUDA_ERROR_INVALID_VALUE;
+        taken_variables_.emplace(memory, protocol::take_text(in));
         next_image_ = id;
-        SMT_TRY(loading.load(record, {bytes.begin(), bytes.end()}));
-        if (!image(id)) return CUDA_ERROR_INVALID_IMAGE;
+        const CUresult loaded = loading.load(record, {bytes.begin(), bytes.end()});
+        taken_variables_.reset();
+        SMT_TRY(loaded);
+        const ImagePointer made = image(id);
+        if (!made) return CUDA_ERROR_INVALID_IMAGE;
+        SMT_TRY(restore_constants(in, *made));
     }
     for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
         const auto saved = in.scalar<SavedKernel>();

@@ -107,12 +107,6 @@ ImagePointer CodeTable::withdraw(uint32_t id) {
     return image;
 }
 
-CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) {
-    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
-    memory_.own().add(address, bytes, &image);
-    return CUDA_SUCCESS;
-}
-
 void CodeTable::withdraw(Image& image) {
     std::lock_guard lock(image.mutex);
     image.gone = true;
@@ -137,6 +131,7 @@ CUresult CodeTable::unload(Image& image) {
         image.late.reset();
     }
     memory_.own().forget(&image);  // before the driver may reuse the addresses
+    for (const auto& [name, constant] : std::exchange(image.constants, {})) memory_.free(constant.copy);
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
     const CUresult status =

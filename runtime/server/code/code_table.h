@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -37,8 +38,10 @@
 #include "runtime/server/code/limits.h"
 #include "runtime/server/code/links.h"
 #include "runtime/server/code/managed_variables.h"
+#include "runtime/server/code/moved_variables.h"
 #include "runtime/server/code/treatment.h"
 #include "runtime/server/memory/memory_account.h"
+#include "runtime/server/memory/tenant_addresses.h"
 #include "runtime/server/objects/handles.h"
 #include "runtime/thread/futex.h"
 
@@ -89,8 +92,12 @@ struct ImageOrigin {
 struct Image {
     protocol::ImageOwner owner;
     std::unique_ptr<ImageOrigin> origin;  // null: not kept. Set by its load, before other threads know it
-    bool uses_variables = false;          // jit::Opened's
-    CUmodule module = nullptr;            // of a library: set on first use
+    // Where a takeover is expected: why the image's variables would be others in another process, for people.
+    std::string variables_stay;
+    MovedVariables moved;
+    std::set<std::string, std::less<>> constant_names;            // of its __constant__ variables
+    std::map<std::string, WatchedConstants::Constant> constants;  // whose addresses the program has
+    CUmodule module = nullptr;                                    // of a library: set on first use
     CUlibrary library = nullptr;
     CUmodule holder = nullptr;  // the driver's module of its kernels; set by the first fetch
     image::Printing printing;
@@ -130,9 +137,10 @@ public:
     ImagePointer withdraw(uint32_t id);
     // Unloads a withdrawn image. The session's work enqueued before withdraw() returned must be complete.
     CUresult unload(Image& image);
-    // Allows the program to pass a variable's address in calls until the image is unloaded. Caller holds
+    // Allows the program to pass a variable's address in calls until the image is unloaded. `address` becomes
+    // what the program is to get, which is another one for a constant after a takeover. Caller holds
     // image.mutex, as after Call::module().
-    CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
+    CUresult give_out(Image& image, const std::string& name, CUdeviceptr* address, uint64_t bytes);
     // For an image that was just added and has no managed form.
     void await_form(uint32_t id, std::unique_ptr<LateForm> late);
     // End the wait. Caller holds image.mutex, and a quiesce window for the first. From take_form() on
@@ -171,6 +179,9 @@ public:
         std::function<CUresult(const protocol::FunctionAttribute& attribute)> set;
     };
     CUresult restore(protocol::Reader& in, const Loading& loading);
+    // While restore() loads an image: its variables, of which the values are in the session's memory. Null:
+    // it does not.
+    const MovedVariables* taken_variables() const { return taken_variables_ ? &*taken_variables_ : nullptr; }
 
     void clear();  // unloads everything
     LaunchTimes& times() { return times_; }
@@ -187,6 +198,7 @@ private:
     static constexpr uint32_t kPageKernels = 256;
     static constexpr uint32_t kPages = 4096;
 
+    CUresult restore_constants(protocol::Reader& in, Image& image);
     LoadedKernel* new_kernel();
     CUresult load(Image& image) const;  // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
@@ -217,6 +229,7 @@ private:
     std::vector<uint32_t> free_kernels_;
     uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
+    std::optional<MovedVariables> taken_variables_;
     uint32_t wanted_kernel_ = 0;  // while restore() fetches: the number that the kernel gets
     std::mutex attributes_;
     std::atomic<bool> graphs_print_{false};

@@ -6,9 +6,8 @@ namespace smt::runtime::server {
 
 using image::ManagedPlan;
 
-void ManagedVariables::place(std::vector<char>& image, uint64_t address) {
-    memory_ = address;
-    for (const ManagedPlan::Fixup& fixup : plan_.fixups) {
+void redirect(const ManagedPlan& plan, std::vector<char>& image, uint64_t address) {
+    for (const ManagedPlan::Fixup& fixup : plan.fixups) {
         uint64_t value = address + fixup.value;
         uint32_t half = static_cast<uint32_t>(fixup.kind == ManagedPlan::Kind::kLow ? value : value >> 32);
         if (fixup.kind == ManagedPlan::Kind::kWhole)
@@ -16,10 +15,7 @@ void ManagedVariables::place(std::vector<char>& image, uint64_t address) {
         else
             std::memcpy(image.data() + fixup.at, &half, sizeof half);
     }
-    for (const ManagedPlan::Initial& initial : plan_.initials)
-        std::memcpy(reinterpret_cast<char*>(address + initial.offset), image.data() + initial.at,
-                    initial.bytes);
-    for (const ManagedPlan::Trimmed& section : plan_.trimmed) {
+    for (const ManagedPlan::Trimmed& section : plan.trimmed) {
         uint64_t kept = 0;
         char* entries = image.data() + section.at;
         for (uint64_t i = 0; i < section.dropped.size(); ++i) {
@@ -29,6 +25,14 @@ void ManagedVariables::place(std::vector<char>& image, uint64_t address) {
         }
         std::memcpy(image.data() + section.size_at, &kept, sizeof kept);
     }
+}
+
+void ManagedVariables::place(std::vector<char>& image, uint64_t address) {
+    memory_ = address;
+    for (const ManagedPlan::Initial& initial : plan_.initials)
+        std::memcpy(reinterpret_cast<char*>(address + initial.offset), image.data() + initial.at,
+                    initial.bytes);
+    redirect(plan_, image, address);
     plan_.initials.clear();
     plan_.fixups.clear();
     plan_.trimmed.clear();

@@ -18,6 +18,10 @@
 
 namespace smt::runtime::server {
 
+// Changes the cubin of the plan, whose variables stand in a block at `address` from now on; their first
+// values are the caller's. The plan fits the cubin.
+void redirect(const image::ManagedPlan& plan, std::vector<char>& cubin, uint64_t address);
+
 class ManagedVariables {
 public:
     ManagedVariables() = default;

@@ -17,6 +17,7 @@ void TenantAddresses::add(uint64_t base, uint64_t bytes, const void* owner) {
 void TenantAddresses::forget(const void* owner) {
     std::unique_lock lock(mutex_);
     std::erase_if(places_, [owner](const auto& each) { return each.second.owner == owner; });
+    constants_.forget(owner);
 }
 
 bool TenantAddresses::any_elsewhere() const {
@@ -34,7 +35,7 @@ bool TenantAddresses::elsewhere(uint64_t address, uint64_t bytes) const {
             if (skipped < place.bytes && bytes <= place.bytes - skipped) return true;
         }
     }
-    return arena_.contains(address, bytes);
+    return constants_.meet(address, bytes) || arena_.contains(address, bytes);
 }
 
 }  // namespace smt::runtime::server

@@ -11,6 +11,8 @@
 #include <map>
 #include <shared_mutex>
 
+#include "runtime/server/memory/watched_constants.h"
+
 namespace smt::runtime::server {
 class Arena;
 }
@@ -28,6 +30,8 @@ public:
     void add(uint64_t base, uint64_t bytes, const void* owner);
     void forget(const void* owner);
     bool any_elsewhere() const;  // add() was called, and forget() was not
+    WatchedConstants& constants() { return constants_; }
+    const WatchedConstants& constants() const { return constants_; }
 
     // In the device range: what is not may be in a further range, or elsewhere than on the device.
     bool in_device_range(uint64_t address, uint64_t bytes) const {
@@ -51,6 +55,7 @@ private:
     const uint64_t bytes_;
     mutable std::shared_mutex mutex_;
     std::map<uint64_t, Place> places_;  // base -> place
+    WatchedConstants constants_;
 };
 
 }  // namespace smt::runtime::server

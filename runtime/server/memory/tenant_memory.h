@@ -25,6 +25,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/device/device.h"
@@ -58,6 +59,15 @@ public:
     CUresult allocate(uint64_t bytes, CUdeviceptr* address);
     CUresult free(CUdeviceptr address);  // INVALID_VALUE unless an allocation starts there
     CUresult info(uint64_t* free, uint64_t* total);
+    // Writes an allocation that no work uses: zero but for these values. Complete when it returns.
+    struct Value {
+        uint64_t offset;
+        const void* from;
+        uint64_t bytes;
+    };
+    CUresult write(CUdeviceptr address, uint64_t bytes, const std::vector<Value>& values);
+    // Within the device, of memory that no work uses. Complete when it returns.
+    CUresult copy(CUdeviceptr to, CUdeviceptr from, uint64_t bytes);
 
     // Addresses for the application's own mappings. A hint that is not free is ignored.
     CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);

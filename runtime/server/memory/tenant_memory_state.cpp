@@ -98,4 +98,23 @@ CUresult TenantMemory::restore_chunk(const SavedChunk& chunk, const Claim& claim
     return CUDA_SUCCESS;
 }
 
+CUresult TenantMemory::copy(CUdeviceptr to, CUdeviceptr from, uint64_t bytes) {
+    Lock lock(mutex_);
+    if (device_.properties().keeps_sessions_apart && !stream_)
+        driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+    CUstream const stream = stream_ ? stream_ : device_.errands();
+    SMT_TRY(driver_.cuMemcpyDtoDAsync_v2(to, from, bytes, stream));
+    return driver_.cuStreamSynchronize(stream);
+}
+
+CUresult TenantMemory::write(CUdeviceptr address, uint64_t bytes, const std::vector<Value>& values) {
+    Lock lock(mutex_);
+    SMT_TRY(zero(address, bytes));
+    if (values.empty()) return CUDA_SUCCESS;
+    CUstream const stream = stream_ ? stream_ : device_.errands();
+    for (const Value& value : values)
+        SMT_TRY(driver_.cuMemcpyHtoDAsync_v2(address + value.offset, value.from, value.bytes, stream));
+    return driver_.cuStreamSynchronize(stream);
+}
+
 }  // namespace smt::runtime::server

@@ -6,6 +6,8 @@
 //   survivor busy   leaves a kernel under way that does not end, before it says "ready"
 //   survivor array  has an array
 //   survivor long   leaves a kernel of a second under way, and waits for it after the first line
+//   survivor moves  after the first line: a kernel of a second, a copy of what it computes, and a fill of
+//   that
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -142,6 +144,35 @@ struct Program {
     }
 };
 
+void compute_slowly(CUmodule module, CUdeviceptr numbers, CUstream stream) {
+    CUfunction slowly = nullptr;
+    unsigned rounds = kRounds;
+    void* parameters[] = {&numbers, &rounds};
+    CHECK(cuModuleGetFunction(&slowly, module, "slowly"));
+    CHECK(cuLaunchKernel(slowly, kBlocks, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr));
+}
+
+void look_at_slow(CUdeviceptr numbers) {
+    std::vector<unsigned> found(kBlocks * kThreads);
+    GO(cuMemcpyDtoH(found.data(), numbers, kBlocks * kThreads * 4));
+    for (unsigned i = 0; i < kBlocks * kThreads; ++i) REQUIRE(found[i] == kRounds * i);  // once each
+}
+
+// Out of order, or twice, and the numbers are others.
+void move_behind_a_kernel(CUmodule module, CUdeviceptr numbers, CUstream stream) {
+    const CUdeviceptr copy = numbers + kBlocks * kThreads * 4;
+    GO(cuMemsetD32(numbers, 0, 2 * kBlocks * kThreads));
+    GO(cuCtxSynchronize());
+    compute_slowly(module, numbers, stream);
+    GO(cuMemcpyDtoDAsync(copy, numbers, kBlocks * kThreads * 4, stream));
+    GO(cuMemsetD32Async(numbers, 5, kBlocks * kThreads, stream));
+    GO(cuStreamSynchronize(stream));
+    look_at_slow(copy);
+    std::vector<unsigned> found(kBlocks * kThreads);
+    GO(cuMemcpyDtoH(found.data(), numbers, kBlocks * kThreads * 4));
+    for (const unsigned each : found) REQUIRE(each == 5);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -166,25 +197,21 @@ int main(int count, char** arguments) {
     }
     CUdeviceptr numbers = 0;
     if (how == "long") {
-        CUfunction slowly = nullptr;
-        unsigned rounds = kRounds;
-        void* parameters[] = {&numbers, &rounds};
-        CHECK(cuModuleGetFunction(&slowly, module, "slowly"));
         CHECK(cuMemAlloc(&numbers, kBlocks * kThreads * 4));
         CHECK(cuMemsetD32(numbers, 0, kBlocks * kThreads));
         CHECK(cuCtxSynchronize());
-        CHECK(cuLaunchKernel(slowly, kBlocks, 1, 1, kThreads, 1, 1, 0, program.streams[0], parameters,
-                             nullptr));
+        compute_slowly(module, numbers, program.streams[0]);
     }
+    if (how == "moves") CHECK(cuMemAlloc(&numbers, 2 * kBlocks * kThreads * 4));
     std::puts("ready");
     std::fflush(stdout);
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
-        if (numbers) {
-            std::vector<unsigned> found(kBlocks * kThreads);
+        if (how == "moves") {
+            move_behind_a_kernel(module, numbers, program.streams[0]);
+        } else if (numbers) {
             GO(cuStreamSynchronize(program.streams[0]));
-            GO(cuMemcpyDtoH(found.data(), numbers, kBlocks * kThreads * 4));
-            for (unsigned i = 0; i < kBlocks * kThreads; ++i) REQUIRE(found[i] == kRounds * i);  // once each
+            look_at_slow(numbers);
         }
         program.work();
         program.look();

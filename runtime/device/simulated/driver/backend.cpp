@@ -15,6 +15,7 @@ namespace {
 
 thread_local std::optional<journal::Entry> announced;
 thread_local ManagedMemory managed_memory;
+thread_local VariableMemory variable_memory;
 
 // What a session that a fault has ended may still do: clean up.
 bool cleans_up(const char* name) {
@@ -68,6 +69,7 @@ void SimulatedBackend::announce(const journal::Entry& entry) {
 }
 
 void SimulatedBackend::place_managed(const ManagedMemory& memory) { managed_memory = memory; }
+void SimulatedBackend::place_variables(const VariableMemory& memory) { variable_memory = memory; }
 
 CUresult SimulatedBackend::asked(const char* name, const char*, va_list) {
     if (const CUresult lost = engine_.lost(); lost != CUDA_SUCCESS && !needs_no_context(name)) return lost;
@@ -93,7 +95,7 @@ void SimulatedBackend::submitted(hosted::Stream& stream) {
 }
 
 CUresult SimulatedBackend::load(const void* image, std::unique_ptr<hosted::Image>* loaded, std::string* log) {
-    const CUresult status = load_image(image, memory_, managed_memory, loaded, log);
+    const CUresult status = load_image(image, memory_, managed_memory, variable_memory, loaded, log);
     if (status != CUDA_SUCCESS) tell("an image cannot be loaded: " + *log);
     return status;
 }

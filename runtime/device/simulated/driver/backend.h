@@ -24,6 +24,7 @@ public:
     void announce(const journal::Entry& entry);
     // For .managed variables of the images that the calling thread loads.
     void place_managed(const ManagedMemory& memory);
+    void place_variables(const VariableMemory& memory);  // for their other ones
 
     CUresult asked(const char* name, const char* format, va_list arguments) override;
     const char* device_name() const override { return name_.c_str(); }

@@ -21,7 +21,8 @@ std::string located(int line, const std::string& message) {
 }  // namespace
 
 CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& managed,
-                    std::unique_ptr<hosted::Image>* loaded, std::string* log) {
+                    const VariableMemory& variables, std::unique_ptr<hosted::Image>* loaded,
+                    std::string* log) {
     auto found = find_ptx(bytes);
     if (auto* refusal = std::get_if<Refusal>(&found)) {
         *log = refusal->why;
@@ -42,7 +43,7 @@ CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& mana
             return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
         }
     }
-    auto linked = Module::load(std::move(parts), memory, managed);
+    auto linked = Module::load(std::move(parts), memory, managed, variables);
     if (auto* problem = std::get_if<LoadError>(&linked)) {
         *log = located(problem->line, problem->message);
         return CUDA_ERROR_INVALID_PTX;
@@ -59,7 +60,8 @@ CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& mana
         image->functions[name] = std::move(function);
     }
     for (const Global& global : image->code->module->globals()) {
-        image->globals[global.name] = {global.address, global.bytes, global.managed && managed};
+        image->globals[global.name] = {global.address, global.bytes,
+                                       (global.managed && managed) || global.moved};
     }
     *loaded = std::move(image);
     return CUDA_SUCCESS;

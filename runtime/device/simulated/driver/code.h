@@ -62,7 +62,8 @@ struct LaunchCode {
 };
 
 CUresult load_image(const void* image, Memory& memory, const ManagedMemory& managed,
-                    std::unique_ptr<hosted::Image>* loaded, std::string* log);
+                    const VariableMemory& variables, std::unique_ptr<hosted::Image>* loaded,
+                    std::string* log);
 // Decodes it; the reason goes to `log` when it cannot be run.
 CUresult prepare(PtxFunction& function, std::string* log);
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors);

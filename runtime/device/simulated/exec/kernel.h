@@ -57,6 +57,7 @@ struct Global {
     uint64_t bytes = 0;
     bool constant = false;
     bool managed = false;  // .attribute(.managed)
+    bool moved = false;    // VariableMemory's
 };
 
 // Why a module or a function cannot be used, in words, with the PTX line (0: none in particular).
@@ -68,6 +69,14 @@ struct LoadError {
 // Zeroed memory for all .managed variables of a module, which stays its giver's; 0: there is none.
 using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
 
+// Memory for the other variables in global memory that can stand anywhere: all but those of which the first
+// value has an address, and names that are there twice. It stays its giver's. Called once for a module, with
+// 0 bytes if there are none. `layout`: names, places and sizes in the block. `all`: no other variable in
+// global memory is left. `filled`: to be set if the memory has the variables' values; else it is zeroed. 0:
+// there is none, and the variables lie beside the others.
+using VariableMemory =
+    std::function<uint64_t(uint64_t bytes, const std::string& layout, bool all, bool* filled)>;
+
 // One or several parsed modules, linked into device memory: variables are placed and initialised at
 // load, functions are decoded at first use, so that one exotic kernel does not spoil a library. One
 // thread at a time uses a Module; its Kernels are constant.
@@ -75,7 +84,8 @@ class Module {
 public:
     static std::variant<std::unique_ptr<Module>, LoadError> load(std::vector<ptx::Module> parts,
                                                                  Memory& memory,
-                                                                 const ManagedMemory& managed = {});
+                                                                 const ManagedMemory& managed = {},
+                                                                 const VariableMemory& variables = {});
     ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;

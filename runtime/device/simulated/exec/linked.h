@@ -31,6 +31,8 @@ struct Module::Linked {
         uint32_t part = 0;
         uint64_t address = 0;  // of .global and .const
         uint64_t bytes = 0;
+        bool moved = false;   // stands in memory of VariableMemory
+        bool filled = false;  // with its value
     };
     struct Names {
         std::unordered_map<std::string, uint32_t> functions;
@@ -42,7 +44,7 @@ struct Module::Linked {
         std::optional<LoadError> error;
     };
 
-    std::optional<LoadError> link(const ManagedMemory& managed);
+    std::optional<LoadError> link(const ManagedMemory& managed, const VariableMemory& others);
     std::optional<uint32_t> find_function(uint32_t part, const std::string& name) const;
     const Variable* find_variable(uint32_t part, const std::string& name) const;
     const Loaded& load(const std::string& name, uint32_t number);
@@ -61,6 +63,7 @@ private:
     std::optional<LoadError> add(uint32_t part, const ptx::Function& function);
     std::optional<LoadError> add(uint32_t part, const ptx::Variable& variable);
     std::optional<LoadError> place_managed(const ManagedMemory& managed);
+    void place_others(const VariableMemory& others);
     std::optional<LoadError> place(Variable& variable);
     std::optional<LoadError> initialise(const Variable& variable);
     void note_addresses();

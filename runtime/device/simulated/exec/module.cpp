@@ -158,65 +158,16 @@ const Module::Linked::Variable* Module::Linked::find_variable(uint32_t part, con
     return nullptr;
 }
 
-namespace {
-
-constexpr uint64_t kVariableAlignment = 256;
-
-bool is_managed(const ptx::Variable& variable) {
-    return std::any_of(variable.attributes.begin(), variable.attributes.end(),
-                       [](const ptx::Attribute& attribute) { return attribute.name == "managed"; });
-}
-
-}  // namespace
-
-// One block for all of them. Without one they lie beside the others.
-std::optional<LoadError> Module::Linked::place_managed(const ManagedMemory& managed) {
-    std::vector<std::pair<Variable*, uint64_t>> places;
-    uint64_t end = 0;
-    for (Variable& variable : variables) {
-        if (!managed || !is_managed(*variable.variable)) continue;
-        if (variable.variable->linkage == ptx::Linkage::kExtern) continue;
-        if (variable.bytes == 0) variable.bytes = initialised_bytes(*variable.variable);
-        places.emplace_back(&variable, end);
-        end += (variable.bytes + kVariableAlignment - 1) / kVariableAlignment * kVariableAlignment;
-    }
-    if (end == 0) return std::nullopt;
-    const uint64_t block = managed(end);
-    if (block == 0) return LoadError{0, fmt::format("no memory for managed variables ({} bytes)", end)};
-    for (auto& [variable, offset] : places) variable->address = block + offset;
-    return std::nullopt;
-}
-
-std::optional<LoadError> Module::Linked::place(Variable& variable) {
-    const ptx::Space space = variable.variable->space;
-    if (space != ptx::Space::kGlobal && space != ptx::Space::kConstant && space != ptx::Space::kTexture)
-        return std::nullopt;
-    const std::string& name = variable.variable->name;
-    if (variable.variable->linkage == ptx::Linkage::kExtern)
-        return LoadError{variable.variable->line,
-                         fmt::format("{} is declared .extern and defined nowhere", name)};
-    if (variable.bytes == 0) variable.bytes = initialised_bytes(*variable.variable);
-    if (variable.address == 0)
-        variable.address =
-            memory.obtain(std::max<uint64_t>(variable.bytes, 1),
-                          std::max<uint64_t>(kVariableAlignment, alignment_of(*variable.variable)));
-    if (variable.address == 0)
-        return LoadError{variable.variable->line,
-                         fmt::format("no memory for {} ({} bytes)", name, variable.bytes)};
-    globals.push_back({name, variable.address, variable.bytes, space == ptx::Space::kConstant,
-                       is_managed(*variable.variable)});
-    return std::nullopt;
-}
-
-std::optional<LoadError> Module::Linked::link(const ManagedMemory& managed) {
+std::optional<LoadError> Module::Linked::link(const ManagedMemory& managed, const VariableMemory& others) {
     local.resize(parts.size());
     for (uint32_t part = 0; part < parts.size(); ++part)
         if (auto error = add_names(part)) return error;
     if (auto error = place_managed(managed)) return error;
+    place_others(others);
     for (Variable& variable : variables)
         if (auto error = place(variable)) return error;
     for (const Variable& variable : variables)
-        if (variable.address != 0)
+        if (variable.address != 0 && !variable.filled)
             if (auto error = initialise(variable)) return error;
     note_addresses();
     return std::nullopt;
@@ -337,12 +288,13 @@ Module::Module(std::unique_ptr<Linked> linked) : linked_(std::move(linked)) {}
 Module::~Module() = default;
 
 std::variant<std::unique_ptr<Module>, LoadError> Module::load(std::vector<ptx::Module> parts, Memory& memory,
-                                                              const ManagedMemory& managed) {
+                                                              const ManagedMemory& managed,
+                                                              const VariableMemory& variables) {
     auto linked = std::make_unique<Linked>(memory);
     linked->parts = std::move(parts);
     for (const ptx::Module& part : linked->parts)
         if (part.address_size != 64) return LoadError{0, "only .address_size 64 can be run"};
-    if (auto error = linked->link(managed)) return *error;
+    if (auto error = linked->link(managed, variables)) return *error;
     return std::unique_ptr<Module>(new Module(std::move(linked)));
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -157,7 +158,7 @@ CUresult handle_get_global(Call& call) {
     ImagePointer image = call.session.code().image(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     uint64_t place = 0, size = 0;
-    if (image->managed.look_up(name, &place, &size)) {
+    if (image->managed.look_up(name, &place, &size) || image->moved.look_up(name, &place, &size)) {
         call.out.scalar(protocol::MemAllocated{place, size});
         return CUDA_SUCCESS;
     }
@@ -167,8 +168,9 @@ CUresult handle_get_global(Call& call) {
     SMT_TRY(call.module(request.object, &module));
     CUresult status = image->library ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
                                      : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
-    if (status == CUDA_SUCCESS) status = call.session.code().give_out(*image, address, bytes);
     if (status) return status;
+    if (!call.session.memory().in_device_range(address, bytes))  // else it was moved there
+        SMT_TRY(call.session.code().give_out(*image, name, &address, bytes));
     call.out.scalar(protocol::MemAllocated{address, bytes});
     return CUDA_SUCCESS;
 }

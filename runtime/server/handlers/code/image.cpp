@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/dispatch/quiesce.h"
+#include "runtime/image/movable.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
@@ -19,6 +20,7 @@
 #include "runtime/server/handlers/code/machine_code.h"
 #include "runtime/server/handlers/code/managed_image.h"
 #include "runtime/server/handlers/code/opening.h"
+#include "runtime/server/handlers/code/variable_move.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
@@ -42,6 +44,14 @@ CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, 
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
+CUresult load_or_trim(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module,
+                      CUlibrary* library) {
+    const CUresult status = load(call, owner, image, jit, module, library);
+    if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+    TenantRanges::trim_all();
+    return load(call, owner, image, jit, module, library);
+}
+
 // Memory in the arena for the code's managed variables, if it has any.
 CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* managed) {
     uint64_t memory = 0;
@@ -51,13 +61,27 @@ CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* 
     return CUDA_SUCCESS;
 }
 
+// The image's PTX shows that its code takes no constant's address, which holds for machine code made of it.
+bool constants_read(const jit::Opened& opened) {
+    return opened.stays != image::kConstantTaken && !opened.stays.starts_with(image::kConstantsUnread);
+}
+
+// It does not, as is known from elsewhere.
+void take_constants_as_read(jit::Opened& opened) {
+    if (!opened.stays.starts_with(image::kConstantsUnread)) return;
+    opened.stays.erase(0, image::kConstantsUnread.size());
+    if (opened.stays.starts_with("; ")) opened.stays.erase(0, 2);
+}
+
 // The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
 // which is opened in turn.
 CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
     SMT_TRY(take_code(call, opened, image));
     if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
+    const bool read = constants_read(opened);
     SMT_TRY(to_machine_code(call, opened, image, jit));
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
+    if (read) take_constants_as_read(opened);
     return take_code(call, opened, image);
 }
 
@@ -65,6 +89,7 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitO
 struct Given {
     std::string identity;  // for profiles
     std::set<std::string, std::less<>> system_atomics;
+    bool constants_read;  // constants_read()
 };
 
 // Keeps the upload for a process that may take the session over. Null: none may, or the program has no more
@@ -111,29 +136,27 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         SMT_TRY(place_variables(call, image, &managed));
         variables = managed.memory();
     }
-    const bool uses_variables = opened.uses_variables;
+    VariableMove others(call, opened);
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
-    CUresult status = load(call, owner, image.data(), jit, &module, &library);
-    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-        TenantRanges::trim_all();
-        status = load(call, owner, image.data(), jit, &module, &library);
-    }
+    CUresult status = others.begin(image);
+    if (status == CUDA_SUCCESS) status = load_or_trim(call, owner, image.data(), jit, &module, &library);
     if (placed) {
         call.session.device().place_managed(nullptr);
         managed.keep(variables);
     }
+    if (status == CUDA_SUCCESS) status = others.end();
     if (status == CUDA_SUCCESS) {
         *object = call.session.code().add(owner, module, library, std::move(opened.printing),
                                           given.system_atomics, given.identity, std::move(managed),
                                           std::move(form), std::move(opened.doors), std::move(charge));
-        if (const ImagePointer made = call.session.code().image(*object))
-            made->uses_variables = uses_variables;
+        if (const ImagePointer made = call.session.code().image(*object)) others.give(*made);
         if (*object && awaited) await_form(call, *object, std::move(*awaited), jit);
         if (*object) return CUDA_SUCCESS;
-        library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (library) call.driver.cuLibraryUnload(library);
+    if (module) call.driver.cuModuleUnload(module);
     if (variables) call.session.arena().free_host(variables);
     return status;
 }
@@ -142,6 +165,7 @@ CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, con
                       JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
+    if (given.constants_read) take_constants_as_read(opened);
     return load_bytes(call, owner, std::move(image), std::move(opened), given, jit, std::move(form), object);
 }
 
@@ -153,7 +177,8 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     std::string_view bytes(image.data(), image.size());
     jit::Opened opened;
     SMT_TRY(open(call, bytes, &jit, &opened));
-    const Given given{call.session.server().profiles().identify(bytes), std::move(opened.system_atomics)};
+    const Given given{call.session.server().profiles().identify(bytes), std::move(opened.system_atomics),
+                      constants_read(opened)};
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
@@ -247,6 +272,7 @@ CUresult handle_module_unload(Call& call) {
     CUresult status = call.session.code().unload(*image);
     if (status == CUDA_SUCCESS && image->managed.memory())
         call.session.arena().free_host(image->managed.memory());
+    if (status == CUDA_SUCCESS && image->moved.memory()) call.session.memory().free(image->moved.memory());
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
+#include "runtime/server/handlers/code/launch_constants.h"
 #include "runtime/server/handlers/code/launch_entry.h"
 #include "runtime/server/handlers/code/launch_key.h"
 #include "runtime/server/handlers/code/launch_parameters.h"
@@ -297,7 +298,9 @@ CUresult handle_launch(Call& call) {
     if (!read(call, request)) return CUDA_ERROR_INVALID_VALUE;
     KernelUse kernel(call.session.code(), request.launch.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-    if (request.launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (request.launch.parameter_bytes < kernel->parameter_bytes ||
+        !may_launch_with(call, *kernel, request.parameters))
+        return CUDA_ERROR_INVALID_VALUE;
     StreamPointer target;
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;

@@ -5,6 +5,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
+#include "runtime/server/handlers/code/launch_constants.h"
 #include "runtime/server/handlers/code/launch_entry.h"
 #include "runtime/server/handlers/code/launch_parameters.h"
 #include "runtime/server/handlers/graph/graph_place.h"
@@ -105,7 +106,8 @@ CUresult handle_graph_kernel_node(Call& call) {
     SMT_TRY(call.uses.begin());
     KernelUse kernel(call.session.code(), launch.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-    if (launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (launch.parameter_bytes < kernel->parameter_bytes || !may_launch_with(call, *kernel, parameters))
+        return CUDA_ERROR_INVALID_VALUE;
 
     ParameterList each(*kernel, parameters);
     if (kernel->prints) call.session.code().graphs_print().store(true);

@@ -2,6 +2,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/memory/constant_write.h"
 #include "runtime/server/handlers/memory/copy_plan.h"
 #include "runtime/server/handlers/memory/move.h"
 #include "runtime/server/lane.h"
@@ -31,7 +32,8 @@ CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot,
     StreamPointer stream;
     SMT_TRY(use_stream(call, request.stream, &stream));
     if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    SMT_TRY(plan.enqueue(call.driver, stream->handle));
+    const ConstantWrite to(call, &plan.to), from(call, &plan.from);
+    SMT_TRY(from.follow(*stream, to.follow(*stream, plan.enqueue(call.driver, stream->handle))));
     return tell_by_word(call, *stream, word, request.done_value, !request.to_device);
 }
 
@@ -54,7 +56,9 @@ CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     SMT_TRY(call.uses.begin());
     StreamPointer stream;
     SMT_TRY(call.launch_stream(request.stream, &stream));
-    SMT_TRY(enqueue(call, plan, *stream, request.answer == CopyAnswer::kEnqueued));
+    const ConstantWrite to(call, &plan.to), from(call, &plan.from);
+    const bool last = request.answer == CopyAnswer::kEnqueued && !to.any() && !from.any();
+    SMT_TRY(from.follow(*stream, to.follow(*stream, enqueue(call, plan, *stream, last))));
     if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
     // A wait on a capturing stream is the application's error, which the driver reports.
     if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))

@@ -7,6 +7,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/protocol/try.h"
+#include "runtime/server/handlers/memory/constant_write.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -63,17 +64,20 @@ namespace served {
 
 namespace {
 
-// `function`: the driver's, with these arguments and then a stream. Null: it has none.
+// `function`: the driver's, with the address, these arguments and then a stream. Null: it has none.
 template <typename Function, typename... Arguments>
-CUresult fill(Call& call, const StreamPointer& stream, const CUDA_MEMSET_NODE_PARAMS& what,
-              const Function& function, Arguments... arguments) {
+CUresult fill(Call& call, const StreamPointer& stream, CUDA_MEMSET_NODE_PARAMS what, const Function& function,
+              Arguments... arguments) {
     if (!function) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUresult status = handlers::launch_move(
-        call, *stream,
-        [&](dispatch::Moves& moves, dispatch::MoveLaunch* launch) { return moves.plan(what, launch); });
+    const handlers::ConstantWrite constant(call, &what.dst);
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    if (!constant.any())
+        status = handlers::launch_move(
+            call, *stream,
+            [&](dispatch::Moves& moves, dispatch::MoveLaunch* launch) { return moves.plan(what, launch); });
     if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     SMT_TRY(stream->guard());
-    return function(arguments..., stream->handle);
+    return constant.follow(*stream, function(what.dst, arguments..., stream->handle));
 }
 
 CUDA_MEMSET_NODE_PARAMS row(CUdeviceptr to, unsigned value, unsigned bytes, size_t count) {
@@ -84,34 +88,34 @@ CUDA_MEMSET_NODE_PARAMS row(CUdeviceptr to, unsigned value, unsigned bytes, size
 
 CUresult cuMemsetD8Async(Call& call, CUdeviceptr to, unsigned char value, size_t count,
                          const StreamPointer& stream) {
-    return fill(call, stream, row(to, value, 1, count), call.driver.cuMemsetD8Async, to, value, count);
+    return fill(call, stream, row(to, value, 1, count), call.driver.cuMemsetD8Async, value, count);
 }
 
 CUresult cuMemsetD16Async(Call& call, CUdeviceptr to, unsigned short value, size_t count,
                           const StreamPointer& stream) {
-    return fill(call, stream, row(to, value, 2, count), call.driver.cuMemsetD16Async, to, value, count);
+    return fill(call, stream, row(to, value, 2, count), call.driver.cuMemsetD16Async, value, count);
 }
 
 CUresult cuMemsetD32Async(Call& call, CUdeviceptr to, unsigned value, size_t count,
                           const StreamPointer& stream) {
-    return fill(call, stream, row(to, value, 4, count), call.driver.cuMemsetD32Async, to, value, count);
+    return fill(call, stream, row(to, value, 4, count), call.driver.cuMemsetD32Async, value, count);
 }
 
 CUresult cuMemsetD2D8Async(Call& call, CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
                            size_t height, const StreamPointer& stream) {
-    return fill(call, stream, {to, pitch, value, 1, width, height}, call.driver.cuMemsetD2D8Async, to, pitch,
+    return fill(call, stream, {to, pitch, value, 1, width, height}, call.driver.cuMemsetD2D8Async, pitch,
                 value, width, height);
 }
 
 CUresult cuMemsetD2D16Async(Call& call, CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
                             size_t height, const StreamPointer& stream) {
-    return fill(call, stream, {to, pitch, value, 2, width, height}, call.driver.cuMemsetD2D16Async, to, pitch,
+    return fill(call, stream, {to, pitch, value, 2, width, height}, call.driver.cuMemsetD2D16Async, pitch,
                 value, width, height);
 }
 
 CUresult cuMemsetD2D32Async(Call& call, CUdeviceptr to, size_t pitch, unsigned value, size_t width,
                             size_t height, const StreamPointer& stream) {
-    return fill(call, stream, {to, pitch, value, 4, width, height}, call.driver.cuMemsetD2D32Async, to, pitch,
+    return fill(call, stream, {to, pitch, value, 4, width, height}, call.driver.cuMemsetD2D32Async, pitch,
                 value, width, height);
 }
 
