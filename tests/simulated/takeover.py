@@ -203,6 +203,7 @@ def variables_go_on(smt, programs, **environment):
         assert counts == [7], counts
         pointer, counts = keeper_of_variables(place, "pointer", "pointer")
         assert counts == [7], counts
+        assert ("is loaded in managed form" in place.log()) == ("SMT_COMPILE" in environment), place.log()
         for turn, expected in enumerate(([11, 13], [15, 17])):
             place.await_standby()
             fault_of(place, f"culprit{turn}")

@@ -60,7 +60,7 @@ void Module::Linked::place_others(const VariableMemory& others) {
         const ptx::Variable& text = *each.variable;
         const bool global = text.space == ptx::Space::kGlobal && text.linkage != ptx::Linkage::kExtern;
         if (!global || each.address != 0) {
-            all &= global || text.space == ptx::Space::kConstant;
+            all &= global || text.space == ptx::Space::kConstant || text.space == ptx::Space::kShared;
             continue;
         }
         if (each.bytes == 0) each.bytes = initialised_bytes(text);
