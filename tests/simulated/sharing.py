@@ -177,6 +177,24 @@ def event_orders(smt, programs):
         place.wait_until_empty()
 
 
+def waiter_holds_back_none(smt, programs):
+    """A more urgent process that waits for an event of another one does not hold that one back, whose kernel
+    is yet to end the wait."""
+    with Place(smt, programs) as place:
+        one = Party(place, "family", options=("--priority", "low"))
+        two = Party(place, "family", options=("--priority", "high"))
+        mine = one.ask("allocate", BYTES)
+        its = two.ask("open", one.ask("share", mine))
+        one.ask("event"), two.ask("open_event", one.ask("share_event"))
+        assert one.ask("fill", mine, 0) == "ok" and one.ask("block", mine) == "ok"
+        result = f"{int(its, 16) + 64:x}"
+        assert two.ask("behind", result, 5) == "ok"
+        assert one.ask("unblock", mine) == "ok"
+        assert two.ask("wait") == "ok" and two.ask("read", result) == "5"
+        one.end(), two.end()
+        place.wait_until_empty()
+
+
 def exporter_ends_first(smt, programs):
     """What an importer has open stays what it is, also when its exporter frees it or ends, and no other
     program gets it before the importer has closed it."""
