@@ -310,17 +310,21 @@ def takeover_ends_them(smt, programs):
     """Sessions that share do not go on in another process, and the log has the reason."""
     with Over(smt, programs) as place:
         one, two = Party(place, "family"), Party(place, "other")
-        three = Party(place, "other", options=("--priority", "low"))
+        three, four = Party(place, "other"), Party(place, "third")
+        physical = four.ask("create", CHUNK, "descriptor")
+        assert four.ask("descriptor", physical) == "ok" and four.ask("release", physical) == "ok"
         mine = one.ask("allocate", BYTES)
         one.ask("share", mine)
         two.ask("event")
         assert three.ask("open_event", two.ask("share_event")) == "ok"
         place.await_standby()
         fault(place)
-        for party, reason in ((one, "memory"), (two, "events"), (three, "events")):
+        memory, events = (f"it shares {what} with other processes" for what in ("memory", "events"))
+        for party, reason in ((one, memory), (two, events), (three, events),
+                              (four, "descriptors of its memory are open")):
             assert party.ask("allocate", BYTES) == "CUDA_ERROR_ILLEGAL_ADDRESS"
             party.kill()
-            line = rf"pid {party.process.pid}\): it ends, as .*it shares {reason} with other processes"
+            line = rf"pid {party.process.pid}\): it ends, as .*{reason}"
             assert re.search(line, place.log()), place.log()
 
 
