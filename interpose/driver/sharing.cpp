@@ -30,7 +30,7 @@ using protocol::ShareToken;
 
 namespace {
 
-CUresult token_of(SharedKind kind, uint64_t object, ShareToken& token) {
+CUresult share_token(SharedKind kind, uint64_t object, ShareToken& token) {
     RemoteCall call(Op::kShare, sizeof(protocol::Share));
     if (!call.open()) return call.status();
     call.in(protocol::Share{kind, 0, object});
@@ -87,7 +87,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     Range range;
     if (!find_range(address, range) || range.memory != Memory::kDevice) return CUDA_ERROR_INVALID_VALUE;
     ShareToken token{};
-    SMT_TRY(token_of(SharedKind::kMemory, range.base, token));
+    SMT_TRY(share_token(SharedKind::kMemory, range.base, token));
     pack(SharedKind::kMemory, token, *handle);
     return CUDA_SUCCESS;
 }
@@ -120,7 +120,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
     if (!object->between_processes()) return CUDA_ERROR_INVALID_VALUE;
     SMT_TRY(order_after(*object));  // another thread's record makes the event
     ShareToken token{};
-    SMT_TRY(token_of(SharedKind::kEvent, object->index, token));
+    SMT_TRY(share_token(SharedKind::kEvent, object->index, token));
     pack(SharedKind::kEvent, token, *handle);
     return CUDA_SUCCESS;
 }
@@ -147,7 +147,7 @@ CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle
     if (!handle || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     ShareToken token{};
-    SMT_TRY(token_of(SharedKind::kPhysical, memory, token));
+    SMT_TRY(share_token(SharedKind::kPhysical, memory, token));
     const int file = make_descriptor(token);
     if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
     std::memcpy(handle, &file, sizeof file);

@@ -112,6 +112,12 @@ void Sharing::ended(uint32_t session) {
     sweep();
 }
 
+bool Sharing::holds_for(uint32_t session) const {
+    std::lock_guard lock(mutex_);
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const auto& each) { return each.second.session == session && each.second.held; });
+}
+
 size_t Sharing::size() const {
     std::lock_guard lock(mutex_);
     return entries_.size();

@@ -59,6 +59,7 @@ public:
     // Lets go of what no descriptor stands for any more, and forgets tokens of objects that are gone.
     void sweep();
     void ended(uint32_t session);
+    bool holds_for(uint32_t session) const;  // what a descriptor of the session stands for
     uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }  // kForeign answers
     size_t size() const;
 

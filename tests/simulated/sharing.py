@@ -177,6 +177,24 @@ def event_orders(smt, programs):
         place.wait_until_empty()
 
 
+def waiter_holds_back_none(smt, programs):
+    """A more urgent process that waits for an event of another one does not hold that one back, whose kernel
+    is yet to end the wait."""
+    with Place(smt, programs) as place:
+        one = Party(place, "family", options=("--priority", "low"))
+        two = Party(place, "family", options=("--priority", "high"))
+        mine = one.ask("allocate", BYTES)
+        its = two.ask("open", one.ask("share", mine))
+        one.ask("event"), two.ask("open_event", one.ask("share_event"))
+        assert one.ask("fill", mine, 0) == "ok" and one.ask("block", mine) == "ok"
+        result = f"{int(its, 16) + 64:x}"
+        assert two.ask("behind", result, 5) == "ok"
+        assert one.ask("unblock", mine) == "ok"
+        assert two.ask("wait") == "ok" and two.ask("read", result) == "5"
+        one.end(), two.end()
+        place.wait_until_empty()
+
+
 def exporter_ends_first(smt, programs):
     """What an importer has open stays what it is, also when its exporter frees it or ends, and no other
     program gets it before the importer has closed it."""
@@ -292,17 +310,21 @@ def takeover_ends_them(smt, programs):
     """Sessions that share do not go on in another process, and the log has the reason."""
     with Over(smt, programs) as place:
         one, two = Party(place, "family"), Party(place, "other")
-        three = Party(place, "other", options=("--priority", "low"))
+        three, four = Party(place, "other"), Party(place, "third")
+        physical = four.ask("create", CHUNK, "descriptor")
+        assert four.ask("descriptor", physical) == "ok" and four.ask("release", physical) == "ok"
         mine = one.ask("allocate", BYTES)
         one.ask("share", mine)
         two.ask("event")
         assert three.ask("open_event", two.ask("share_event")) == "ok"
         place.await_standby()
         fault(place)
-        for party, reason in ((one, "memory"), (two, "events"), (three, "events")):
+        memory, events = (f"it shares {what} with other processes" for what in ("memory", "events"))
+        for party, reason in ((one, memory), (two, events), (three, events),
+                              (four, "descriptors of its memory are open")):
             assert party.ask("allocate", BYTES) == "CUDA_ERROR_ILLEGAL_ADDRESS"
             party.kill()
-            line = rf"pid {party.process.pid}\): it ends, as .*it shares {reason} with other processes"
+            line = rf"pid {party.process.pid}\): it ends, as .*{reason}"
             assert re.search(line, place.log()), place.log()
 
 

@@ -113,6 +113,7 @@ TEST_CASE("Sharing: a descriptor holds its object until its last copy is closed"
     shared.reset();
     const int file = new_descriptor();
     REQUIRE(sharing.watch(token, 1, file));
+    CHECK((sharing.holds_for(1) && !sharing.holds_for(2)));
     const int copy = dup(file);
     sharing.ended(1);
     close(file);
@@ -121,6 +122,7 @@ TEST_CASE("Sharing: a descriptor holds its object until its last copy is closed"
     CHECK(sharing.find(SharedKind::kPhysical, token, kOurs).answer == Answer::kFound);
     close(copy);
     sharing.sweep();
+    CHECK_FALSE(sharing.holds_for(1));
     CHECK(gone);
     CHECK(sharing.size() == 0);
 }

@@ -17,40 +17,40 @@ namespace {
 
 using namespace protocol;
 
-constexpr uint64_t kBytes = 4u << 20;
+constexpr uint64_t kSharedBytes = 4u << 20;
 
-uint64_t allocate(TestLane& lane, uint64_t bytes = kBytes) {
+uint64_t allocate_shared(TestLane& lane, uint64_t bytes = kSharedBytes) {
     const Reply reply = lane.call(Op::kMemAlloc, MemAlloc{bytes, 0, 0});
     REQUIRE(reply.status == CUDA_SUCCESS);
     return reply.as<MemAllocated>().address;
 }
 
-Reply share(TestLane& lane, SharedKind kind, uint64_t object) {
+Reply ask_share(TestLane& lane, SharedKind kind, uint64_t object) {
     return lane.call(Op::kShare, Share{kind, 0, object});
 }
 
 ShareToken token_of(TestLane& lane, SharedKind kind, uint64_t object) {
-    const Reply reply = share(lane, kind, object);
+    const Reply reply = ask_share(lane, kind, object);
     REQUIRE(reply.status == CUDA_SUCCESS);
     return reply.as<ShareToken>();
 }
 
-Reply open(TestLane& lane, SharedKind kind, const ShareToken& token, uint32_t event = 0) {
+Reply ask_open(TestLane& lane, SharedKind kind, const ShareToken& token, uint32_t event = 0) {
     return lane.call(Op::kOpenShared, OpenShared{kind, event, token});
 }
 
 uint64_t open_memory(TestLane& lane, const ShareToken& token) {
-    const Reply reply = open(lane, SharedKind::kMemory, token);
+    const Reply reply = ask_open(lane, SharedKind::kMemory, token);
     REQUIRE(reply.status == CUDA_SUCCESS);
     return reply.as<MemAllocated>().address;
 }
 
-CUresult close(TestLane& lane, uint64_t address) {
+CUresult ask_close(TestLane& lane, uint64_t address) {
     return lane.call(Op::kCloseShared, Address{address}).status;
 }
 
 // Copies eight bytes of the memory onto themselves.
-CUresult touch(TestLane& lane, uint64_t address) {
+CUresult copy_onto_itself(TestLane& lane, uint64_t address) {
     Copy copy{};
     copy.to = copy.from = {Place::kDevice, 0, address, 0, 0, 0, 0, 0};
     copy.width_bytes = 8;
@@ -62,26 +62,26 @@ CUresult touch(TestLane& lane, uint64_t address) {
 TEST_CASE("memory of another session of the tenant: an address of the session's own", "[sharing]") {
     TestSession one, two;
     TestLane exporter = one.open_lane(), importer = two.open_lane();
-    for (const uint64_t bytes : {kBytes, uint64_t{1000}}) {
-        const uint64_t mine = allocate(exporter, bytes);
+    for (const uint64_t bytes : {kSharedBytes, uint64_t{1000}}) {
+        const uint64_t mine = allocate_shared(exporter, bytes);
         const ShareToken token = token_of(exporter, SharedKind::kMemory, mine + 8);
-        const Reply opened = open(importer, SharedKind::kMemory, token);
+        const Reply opened = ask_open(importer, SharedKind::kMemory, token);
         REQUIRE(opened.status == CUDA_SUCCESS);
         const auto its = opened.as<MemAllocated>();
         CHECK(its.bytes == bytes);
         CHECK(two.session().memory().in_device_range(its.address, bytes));
         CHECK(two.session().memory().may_touch(its.address, bytes));
         CHECK_FALSE(two.session().memory().may_touch(mine, 1));
-        CHECK(touch(importer, its.address) == CUDA_SUCCESS);
-        CHECK(touch(importer, mine) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(copy_onto_itself(importer, its.address) == CUDA_SUCCESS);
+        CHECK(copy_onto_itself(importer, mine) == CUDA_ERROR_INVALID_VALUE);
         CHECK(open_memory(importer, token) == its.address);
         CHECK(importer.call(Op::kMemFree, Address{its.address}).status == CUDA_ERROR_INVALID_VALUE);
-        CHECK(close(importer, its.address + 8) == CUDA_ERROR_INVALID_VALUE);
-        CHECK(close(importer, its.address) == CUDA_SUCCESS);
-        CHECK(close(importer, its.address) == CUDA_SUCCESS);
-        CHECK(close(importer, its.address) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_close(importer, its.address + 8) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_close(importer, its.address) == CUDA_SUCCESS);
+        CHECK(ask_close(importer, its.address) == CUDA_SUCCESS);
+        CHECK(ask_close(importer, its.address) == CUDA_ERROR_INVALID_VALUE);
         CHECK(exporter.call(Op::kMemFree, Address{mine}).status == CUDA_SUCCESS);
-        CHECK(open(importer, SharedKind::kMemory, token).status == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_open(importer, SharedKind::kMemory, token).status == CUDA_ERROR_INVALID_VALUE);
     }
 }
 
@@ -91,10 +91,10 @@ TEST_CASE("another tenant gets nothing by a token", "[sharing]") {
     runtime::server::Sharing& sharing = TestServer::get().server().sharing();
     const uint64_t before = sharing.refused();
     exporter.post(Op::kEventCreate, EventCreate{5, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING});
-    CHECK(
-        open(lane, SharedKind::kMemory, token_of(exporter, SharedKind::kMemory, allocate(exporter))).status ==
-        CUDA_ERROR_INVALID_VALUE);
-    CHECK(open(lane, SharedKind::kEvent, token_of(exporter, SharedKind::kEvent, 5), 6).status ==
+    CHECK(ask_open(lane, SharedKind::kMemory,
+                   token_of(exporter, SharedKind::kMemory, allocate_shared(exporter)))
+              .status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask_open(lane, SharedKind::kEvent, token_of(exporter, SharedKind::kEvent, 5), 6).status ==
           CUDA_ERROR_INVALID_VALUE);
     CHECK(sharing.refused() == before + 2);
     CHECK(lane.call(Op::kEventSynchronize, EventRef{6, 0}).status == CUDA_ERROR_INVALID_HANDLE);
@@ -103,16 +103,16 @@ TEST_CASE("another tenant gets nothing by a token", "[sharing]") {
 TEST_CASE("memory that an importer has counts as its exporter's until both have let go of it", "[sharing]") {
     TestSession one, two;
     TestLane exporter = one.open_lane(), importer = two.open_lane();
-    const uint64_t mine = allocate(exporter);
+    const uint64_t mine = allocate_shared(exporter);
     const uint64_t its = open_memory(importer, token_of(exporter, SharedKind::kMemory, mine));
     REQUIRE(exporter.call(Op::kMemFree, Address{mine}).status == CUDA_SUCCESS);
-    CHECK(touch(importer, its) == CUDA_SUCCESS);
+    CHECK(copy_onto_itself(importer, its) == CUDA_SUCCESS);
     // It is not kept for the exporter's next allocation, which the importer could then write to.
-    const uint64_t next = allocate(exporter);
-    CHECK(one.session().device_bytes() == 2 * kBytes);
+    const uint64_t next = allocate_shared(exporter);
+    CHECK(one.session().device_bytes() == 2 * kSharedBytes);
     CHECK(two.session().device_bytes() == 0);
-    CHECK(close(importer, its) == CUDA_SUCCESS);
-    CHECK(one.session().device_bytes() == kBytes);
+    CHECK(ask_close(importer, its) == CUDA_SUCCESS);
+    CHECK(one.session().device_bytes() == kSharedBytes);
     CHECK(exporter.call(Op::kMemFree, Address{next}).status == CUDA_SUCCESS);
 }
 
@@ -124,22 +124,22 @@ TEST_CASE("an exporter that ends leaves its memory to those who have it open", "
     {
         TestSession one;
         TestLane exporter = one.open_lane();
-        token = token_of(exporter, SharedKind::kMemory, allocate(exporter));
+        token = token_of(exporter, SharedKind::kMemory, allocate_shared(exporter));
         its = open_memory(importer, token);
     }
-    CHECK(touch(importer, its) == CUDA_SUCCESS);
-    CHECK(open(importer, SharedKind::kMemory, token).status == CUDA_ERROR_INVALID_VALUE);
-    CHECK(close(importer, its) == CUDA_SUCCESS);
+    CHECK(copy_onto_itself(importer, its) == CUDA_SUCCESS);
+    CHECK(ask_open(importer, SharedKind::kMemory, token).status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask_close(importer, its) == CUDA_SUCCESS);
 }
 
 TEST_CASE("what is shared and what is opened keeps a session from a takeover", "[sharing]") {
     TestSession one, two, three;
     TestLane exporter = one.open_lane(), importer = two.open_lane(), waiter = three.open_lane();
-    const uint64_t mine = allocate(exporter);
+    const uint64_t mine = allocate_shared(exporter);
     const uint64_t its = open_memory(importer, token_of(exporter, SharedKind::kMemory, mine));
     exporter.post(Op::kEventCreate, EventCreate{1, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING});
     const ShareToken event = token_of(exporter, SharedKind::kEvent, 1);
-    REQUIRE(open(waiter, SharedKind::kEvent, event, 9).status == CUDA_SUCCESS);
+    REQUIRE(ask_open(waiter, SharedKind::kEvent, event, 9).status == CUDA_SUCCESS);
     const auto says = [](TestSession& session, const char* reason) {
         return session.session().why_not_carried().find(reason) != std::string::npos;
     };
@@ -147,7 +147,7 @@ TEST_CASE("what is shared and what is opened keeps a session from a takeover", "
     CHECK(says(two, "shares memory"));
     CHECK_FALSE(says(two, "shares events"));
     CHECK(says(three, "shares events"));
-    CHECK(close(importer, its) == CUDA_SUCCESS);
+    CHECK(ask_close(importer, its) == CUDA_SUCCESS);
     CHECK_FALSE(says(two, "shares memory"));
 }
 
@@ -156,34 +156,36 @@ TEST_CASE("an event of two sessions is one: what either records, both wait for",
     TestLane first = one.open_lane(), second = two.open_lane();
     first.post(Op::kEventCreate, EventCreate{1, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING});
     first.post(Op::kEventCreate, EventCreate{2, 0});
-    CHECK(share(first, SharedKind::kEvent, 2).status == CUDA_ERROR_INVALID_VALUE);
-    CHECK(share(first, SharedKind::kEvent, 3).status == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(ask_share(first, SharedKind::kEvent, 2).status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask_share(first, SharedKind::kEvent, 3).status == CUDA_ERROR_INVALID_HANDLE);
     const ShareToken token = token_of(first, SharedKind::kEvent, 1);
-    REQUIRE(open(second, SharedKind::kEvent, token, 7).status == CUDA_SUCCESS);
-    CHECK(open(second, SharedKind::kEvent, token, ~0u).status == CUDA_ERROR_INVALID_VALUE);
-    CHECK(open(first, SharedKind::kEvent, token, 4).status == CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(ask_open(second, SharedKind::kEvent, token, 7).status == CUDA_SUCCESS);
+    CHECK(ask_open(second, SharedKind::kEvent, token, ~0u).status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask_open(first, SharedKind::kEvent, token, 4).status == CUDA_ERROR_INVALID_CONTEXT);
     CHECK(first.call(Op::kEventRecord, EventRecord{1, kLegacyStream, 0, 0, 0}).status == CUDA_SUCCESS);
     CHECK(second.call(Op::kStreamWaitEvent, StreamWaitEvent{kLegacyStream, 7, 0, 0}).status == CUDA_SUCCESS);
     CHECK(second.call(Op::kEventRecord, EventRecord{7, kLegacyStream, 0, 0, 0}).status == CUDA_SUCCESS);
     CHECK(first.call(Op::kEventSynchronize, EventRef{1, 0}).status == CUDA_SUCCESS);
     first.post(Op::kEventDestroy, EventRef{1, 0});
     CHECK(second.call(Op::kEventSynchronize, EventRef{7, 0}).status == CUDA_SUCCESS);
-    CHECK(open(second, SharedKind::kEvent, token, 8).status == CUDA_SUCCESS);  // the second session holds it
+    CHECK(ask_open(second, SharedKind::kEvent, token, 8).status ==
+          CUDA_SUCCESS);  // the second session holds it
 }
 
 TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") {
     TestSession one;
     TestLane lane = one.open_lane();
-    const uint64_t mine = allocate(lane);
-    const std::vector<uint64_t> wild_values{0, 8, mine + kBytes, ~0ull, one.device_base() + (1ull << 38)};
+    const uint64_t mine = allocate_shared(lane);
+    const std::vector<uint64_t> wild_values{0, 8, mine + kSharedBytes, ~0ull,
+                                            one.device_base() + (1ull << 38)};
     for (const uint64_t wild : wild_values) {
-        CHECK(share(lane, SharedKind::kMemory, wild).status == CUDA_ERROR_INVALID_VALUE);
-        CHECK(share(lane, SharedKind::kPhysical, wild).status == CUDA_ERROR_INVALID_VALUE);
-        CHECK(close(lane, wild) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_share(lane, SharedKind::kMemory, wild).status == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_share(lane, SharedKind::kPhysical, wild).status == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_close(lane, wild) == CUDA_ERROR_INVALID_VALUE);
     }
     for (const uint32_t kind : {0u, 4u, ~0u}) {
-        CHECK(share(lane, static_cast<SharedKind>(kind), mine).status == CUDA_ERROR_INVALID_VALUE);
-        CHECK(open(lane, static_cast<SharedKind>(kind), ShareToken{}).status == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_share(lane, static_cast<SharedKind>(kind), mine).status == CUDA_ERROR_INVALID_VALUE);
+        CHECK(ask_open(lane, static_cast<SharedKind>(kind), ShareToken{}).status == CUDA_ERROR_INVALID_VALUE);
     }
     CHECK(lane.call(Op::kShare, uint32_t{1}).status == CUDA_ERROR_INVALID_VALUE);
     CHECK(lane.call(Op::kOpenShared, uint32_t{1}).status == CUDA_ERROR_INVALID_VALUE);
@@ -193,7 +195,7 @@ TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") 
     for (const int each : {-1, file}) one.send_control(&unknown, sizeof unknown, each);
     one.open_lane();
     CHECK_FALSE(one.hung_up());
-    ::close(file);
+    close(file);
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ std::string Session::why_not_carried() const {
     add(streams_.why_not_carried());
     add(handles_.why_not_carried());
     add(events_.why_not_carried());
+    if (server_.sharing().holds_for(id_)) add("descriptors of its memory are open");
     add(memory_->why_not_carried());
     add(code_->why_not_carried());
     add(why_kept_launches_stay());

@@ -1,18 +1,26 @@
 // Shares device memory with other processes. Reads commands from its standard input, a line each, and answers
 // each with a line: what it asks for, or the error's name. Addresses are in hexadecimal digits, and so are
-// handles.
+// handles. A process has one event and one descriptor at a time.
 //
-//   allocate BYTES       fill ADDRESS VALUE    read ADDRESS          free ADDRESS      reach ADDRESS BYTES
-//   share ADDRESS        open HANDLE           close ADDRESS         pool BYTES
-//   event                share_event           open_event HANDLE     (one event in a process at a time)
-//   slow ADDRESS VALUE   writes VALUE by a kernel that takes long, and records the event behind it, or, where
-//                        there is none, waits for the kernel
-//   after ADDRESS        what stands there once the event has come, by the stream's wait; read_after: by the
-//   host's record, query, reset create BYTES KIND    (descriptor, plain) map HANDLE    release HANDLE unmap
-//   ADDRESS descriptor HANDLE    (kept as the process's descriptor)     import     close_descriptor send
-//   SOCKET, receive SOCKET    the descriptor, over a socket that the process has inherited types ADDRESS the
-//   handle types that the memory at the address may be exported as child COMMAND...     starts this program
-//   again, which inherits the descriptor, for one command
+//   allocate BYTES, pool BYTES, free ADDRESS, reset
+//   fill ADDRESS VALUE, read ADDRESS
+//   reach ADDRESS BYTES    fills all of it, without a wait
+//   share ADDRESS, open HANDLE, close ADDRESS
+//   event, share_event, open_event HANDLE, record, query
+//   wait                   for the stream
+//   slow ADDRESS VALUE     writes the value by a kernel that takes long, and records the event behind it, or,
+//                          where there is none, waits for the kernel
+//   after ADDRESS          what stands there behind the stream's wait for the event
+//   read_after ADDRESS     the same behind the host's wait
+//   block ADDRESS          records the event behind a wait for a value at the address
+//   behind ADDRESS VALUE   has the stream wait for the event, and writes the value by a kernel behind that
+//   unblock ADDRESS        ends that wait, in another stream and behind a kernel
+//   create BYTES KIND      KIND: descriptor or plain
+//   map HANDLE, unmap ADDRESS, release HANDLE
+//   types ADDRESS          as what the memory there may be exported
+//   descriptor HANDLE, import, close_descriptor
+//   send SOCKET, receive SOCKET   the descriptor, by a socket that the process has inherited
+//   child COMMAND...       starts this program again, which inherits the descriptor, for one command
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -59,6 +67,7 @@ constexpr size_t kChunk = 2u << 20;
 
 CUstream stream = nullptr;
 CUevent event = nullptr;
+CUfunction function = nullptr;
 int descriptor = -1;
 
 std::string named(CUresult status) {
@@ -121,15 +130,15 @@ std::string read_word(CUdeviceptr from) {
     return unless(status, std::to_string(word));
 }
 
-std::string slow(std::istream& in) {
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
-    CUdeviceptr to = address(in);
-    unsigned written = static_cast<unsigned>(value(in)), rounds = kRounds;
-    CHECK(cuModuleLoadData(&module, kImage));
-    CHECK(cuModuleGetFunction(&function, module, "slow"));
+void write_late(CUdeviceptr to, uint64_t number, CUstream on) {
+    unsigned written = static_cast<unsigned>(number), rounds = kRounds;
     void* parameters[] = {&to, &written, &rounds};
-    CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr));
+    CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, on, parameters, nullptr));
+}
+
+std::string slow(std::istream& in) {
+    const CUdeviceptr to = address(in);
+    write_late(to, value(in), stream);
     return unless(event ? cuEventRecord(event, stream) : cuStreamSynchronize(stream));
 }
 
@@ -143,6 +152,28 @@ std::string after(std::istream& in) {
     const std::string answer = std::to_string(*word);
     CHECK(cuMemFreeHost(word));
     return answer;
+}
+
+std::string block(std::istream& in) {
+    CHECK(cuStreamWaitValue32(stream, address(in), 1, CU_STREAM_WAIT_VALUE_EQ));
+    return unless(cuEventRecord(event, stream));
+}
+
+std::string behind(std::istream& in) {
+    const CUdeviceptr to = address(in);
+    CHECK(cuStreamWaitEvent(stream, event, 0));
+    write_late(to, value(in), stream);
+    return cuStreamQuery(stream) == CUDA_ERROR_NOT_READY ? "ok" : "it does not wait";
+}
+
+std::string unblock(std::istream& in) {
+    CUstream other = nullptr;
+    const CUdeviceptr word = address(in);
+    CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    write_late(word + 8, 1, other);
+    CHECK(cuStreamWriteValue32(other, word, 1, 0));
+    CHECK(cuStreamSynchronize(other));
+    return unless(cuStreamDestroy(other));
 }
 
 std::string create(std::istream& in) {
@@ -316,6 +347,10 @@ const std::map<std::string, Command> kCommands = {
     {"open_event", open_event},
     {"record", [](std::istream&) { return unless(cuEventRecord(event, stream)); }},
     {"query", [](std::istream&) { return unless(cuEventQuery(event)); }},
+    {"wait", [](std::istream&) { return unless(cuStreamSynchronize(stream)); }},
+    {"block", block},
+    {"behind", behind},
+    {"unblock", unblock},
     {"slow", slow},
     {"after", after},
     {"read_after", read_after},
@@ -344,6 +379,9 @@ void obey(const std::string& line) {
 
 int main(int count, char** arguments) {
     preload::start();
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kImage));
+    CHECK(cuModuleGetFunction(&function, module, "slow"));
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     if (count == 3) {
         descriptor = std::stoi(arguments[1]);

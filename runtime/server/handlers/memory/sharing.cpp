@@ -18,7 +18,7 @@ namespace {
 
 using protocol::SharedKind;
 
-const char* text_of(SharedKind kind) { return kind == SharedKind::kEvent ? "an event" : "memory"; }
+const char* kind_name(SharedKind kind) { return kind == SharedKind::kEvent ? "an event" : "memory"; }
 
 CUresult shared_object(Call& call, const protocol::Share& request, Sharing::Object* object) {
     TenantMemory& memory = call.session.memory();
@@ -52,7 +52,7 @@ CUresult open_block(Call& call, const Sharing::Found& found, protocol::MemAlloca
     return CUDA_SUCCESS;
 }
 
-CUresult import(Call& call, const Sharing::Found& found, protocol::MemAllocated* opened) {
+CUresult import_memory(Call& call, const Sharing::Found& found, protocol::MemAllocated* opened) {
     const auto physical = std::static_pointer_cast<PhysicalAllocation>(found.object);
     CUmemGenericAllocationHandle handle = 0;
     SMT_TRY(call.session.memory().import_physical(physical, &handle));
@@ -83,7 +83,7 @@ CUresult handle_open_shared(Call& call) {
         call.session.server().sharing().find(request.kind, request.token, call.session.family());
     if (found.answer == Sharing::Answer::kForeign)
         call.session.note(fmt::format("it may not open {} of another tenant's (session {})",
-                                      text_of(request.kind), found.session));
+                                      kind_name(request.kind), found.session));
     if (found.answer != Sharing::Answer::kFound) return CUDA_ERROR_INVALID_VALUE;
     // As natively: what the process has itself is not opened, but memory of a descriptor is.
     if (found.session == call.session.id() && request.kind != SharedKind::kPhysical)
@@ -95,7 +95,7 @@ CUresult handle_open_shared(Call& call) {
     else if (request.kind == SharedKind::kMemory)
         SMT_TRY(open_block(call, found, &opened));
     else
-        SMT_TRY(import(call, found, &opened));
+        SMT_TRY(import_memory(call, found, &opened));
     call.out.scalar(opened);
     return CUDA_SUCCESS;
 }
