@@ -61,7 +61,7 @@ private:
     Server& server_;
 
 public:
-    const std::vector<Session*> sessions;
+    std::vector<Session*> sessions;
 };
 
 SuspendReply finished(SuspendReply reply, const std::string& problem, SuspensionClock::time_point begun) {
@@ -76,7 +76,7 @@ SuspendReply finished(SuspendReply reply, const std::string& problem, Suspension
 SuspendReply Suspension::suspend(const std::string& tenant, std::chrono::milliseconds patience) {
     std::lock_guard turn(turn_);
     const auto begun = SuspensionClock::now();
-    const Borrowed borrowed(server_, tenant);
+    Borrowed borrowed(server_, tenant);
     SuspendReply reply;
     return finished(reply, try_suspend(tenant, borrowed.sessions, patience, &reply), begun);
 }
@@ -89,7 +89,7 @@ SuspendReply Suspension::resume(const std::string& tenant) {
     return finished(reply, try_resume(tenant, borrowed.sessions, &reply), begun);
 }
 
-std::string Suspension::try_suspend(const std::string& tenant, const Sessions& sessions,
+std::string Suspension::try_suspend(const std::string& tenant, Sessions& sessions,
                                     std::chrono::milliseconds patience, SuspendReply* reply) {
     if (sessions.empty()) return fmt::format("no program of tenant {} runs", tenant);
     const auto is_suspended = [](const Session* each) { return each->gate().closed(); };
@@ -121,15 +121,24 @@ void Suspension::let_go_on(const std::string& tenant, const Sessions& sessions) 
     for (const Session* session : all.sessions) server_.dispatcher().resume(session->suspends());
 }
 
-std::string Suspension::come_to_rest(const Sessions& sessions, std::chrono::milliseconds patience) {
+// Returns those that are closing: their teardown does not wait for what others of the tenant have under way.
+void Suspension::leave_out_closing(Sessions& sessions) {
+    const auto first = std::stable_partition(sessions.begin(), sessions.end(),
+                                             [](const Session* each) { return !each->closing(); });
+    const Sessions closing(first, sessions.end());
+    sessions.erase(first, sessions.end());
+    if (!closing.empty()) server_.give_back(closing);
+}
+
+std::string Suspension::come_to_rest(Sessions& sessions, std::chrono::milliseconds patience) {
     const auto until = SuspensionClock::now() + patience;
-    const auto gone = [](const Session* each) { return each->closing(); };
     for (;;) {
+        leave_out_closing(sessions);
         if (server_.fatal() != CUDA_SUCCESS) return "the GPU's context is lost";
-        if (std::all_of(sessions.begin(), sessions.end(), gone)) return "its program has ended";
+        if (sessions.empty()) return "its program has ended";
         std::string runs;
         for (Session* session : sessions) {
-            if (!session->closing() && runs.empty()) runs = session->runs();
+            if (runs.empty()) runs = session->runs();
         }
         if (runs.empty()) return {};
         if (SuspensionClock::now() >= until)

@@ -40,11 +40,12 @@ public:
 
 private:
     using Sessions = std::vector<Session*>;
-    std::string try_suspend(const std::string& tenant, const Sessions& sessions,
-                            std::chrono::milliseconds patience, protocol::SuspendReply* reply);
+    std::string try_suspend(const std::string& tenant, Sessions& sessions, std::chrono::milliseconds patience,
+                            protocol::SuspendReply* reply);
     std::string try_resume(const std::string& tenant, const Sessions& sessions,
                            protocol::SuspendReply* reply);
-    std::string come_to_rest(const Sessions& sessions, std::chrono::milliseconds patience);
+    void leave_out_closing(Sessions& sessions);
+    std::string come_to_rest(Sessions& sessions, std::chrono::milliseconds patience);
     std::string move_out(const Sessions& sessions, protocol::SuspendReply* reply);
     std::string move_in(const Sessions& sessions, protocol::SuspendReply* reply);
     std::string missing_on_device(uint64_t needed) const;

@@ -1,5 +1,7 @@
 // Suspended tenants: what they have on the GPU stops, their threads wait, and policies do not see them.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <thread>
 
 #include "tests/dispatch/two_tenants.h"
@@ -33,6 +35,23 @@ bool ends(TwoTenants& it, ManagedStream& stream) {
         return !stream.describe(&kernel);
     });
 }
+
+// First come, first served, and keeps whose kernels it is told of.
+class Listing final : public schedule::Policy {
+public:
+    explicit Listing(std::atomic<uint32_t>& sessions) : sessions_(sessions) {}  // a bit each
+    std::string_view name() const override { return "listing"; }
+    Stops stops() const override { return Stops::kAny; }
+    void want(const schedule::Snapshot& snapshot, schedule::TimePoint, schedule::Wanted& wanted) override {
+        for (const schedule::Kernel& kernel : snapshot.kernels) {
+            sessions_.fetch_or(1u << kernel.session);
+            wanted.run(kernel, "it came");
+        }
+    }
+
+private:
+    std::atomic<uint32_t>& sessions_;
+};
 
 }  // namespace
 
@@ -107,6 +126,23 @@ TEST_CASE("suspended: a thread that waits for a stopped launch stays, until the 
     CHECK(it.two->parked.load() == 0);
     CHECK(it.gpu.ran.size() == (resumed ? 1 : 0));
     it.dispatcher.resume(it.two);
+}
+
+TEST_CASE("suspended: no policy is told of a launch that waits for it", "[suspended]") {
+    constexpr uint32_t kTwo = 1u << 2;
+    std::atomic<uint32_t> told{0};
+    TwoTenants it(std::make_unique<Listing>(told));
+    REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
+    CHECK((told & kTwo) != 0);
+    told = 0;
+    it.dispatcher.suspend(it.two);  // which asks
+    REQUIRE(comes_to_rest(it));
+    REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+    REQUIRE(ends(it, *it.first));
+    CHECK((told & kTwo) == 0);
+    it.dispatcher.resume(it.two);
+    CHECK((told & kTwo) != 0);
+    CHECK(ends(it, *it.second));
 }
 
 TEST_CASE("suspended: a tenant is no reason to stop others", "[suspended]") {

@@ -4,10 +4,11 @@
     suspended.py SMT FAKE_DRIVER SCENARIO
 """
 
+import json
 import re
 import subprocess
 
-from run import PATIENCE, wait_until_empty
+from run import PATIENCE, smt, wait_until_empty
 from scenarios import finish, main
 
 
@@ -63,6 +64,22 @@ def suspended_no_mapping(place):
     fails_on_resume(place, "cuMemMap:2:1", "cuMemCreate or cuMemMap fails with error 1")
 
 
+def suspended_second_fails(place):
+    """Of two programs one could be resumed, and the other not: both stay where they are."""
+    first = hold(place, "cuMemCreate:4:2")
+    second = place.start("hold_memory", tenant="holder")
+    assert second.stdout.readline().strip()
+    ask(place, "suspend")
+    ask(place, "resume", code=1)
+    tenants = json.loads(smt(place.program, "status", "--json"))["tenants"]
+    assert [(each["device_bytes"], each["away_bytes"]) for each in tenants] == [(0, 2 << 20)] * 2, tenants
+    ask(place, "resume")
+    for holder in (first, second):
+        holder.stdin.write("\n")
+        assert finish(holder)[0] == "unchanged\n"
+    wait_until_empty(place.program)
+
+
 def suspended_copy_back_fails(place):
     fails_on_resume(place, "cuMemcpyHtoDAsync_v2:1:1", "cuMemcpyHtoDAsync fails with error 1")
 
@@ -78,4 +95,4 @@ def suspended_not_unmapped(place):
 
 if __name__ == "__main__":
     main([suspended_copy_fails, suspended_no_chunk, suspended_no_mapping, suspended_copy_back_fails,
-          suspended_not_unmapped])
+          suspended_second_fails, suspended_not_unmapped])

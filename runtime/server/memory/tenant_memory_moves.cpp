@@ -7,9 +7,9 @@ namespace smt::runtime::server {
 // what is idle.
 ChunkMover::Outcome TenantMemory::copy_out() {
     std::vector<ChunkMover::Chunk> chunks;
+    trim();
     {
         Lock lock(mutex_);
-        trim_to(0);
         moves_ = true;
         const auto add = [&](uint64_t base, uint64_t bytes) {
             if (shared_chunks_.contains(base)) return;  // other sessions may have it mapped

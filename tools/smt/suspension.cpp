@@ -1,0 +1,67 @@
+// See suspension.h.
+#include "tools/smt/suspension.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/smt/control.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+namespace {
+
+// The servers where a program of the tenant runs.
+std::vector<std::string> servers_of(const std::string& tenant) {
+    std::vector<std::string> found;
+    const std::vector<std::string> servers = keys_with(".sock");
+    bool any = false;
+    for (const std::string& key : servers) {
+        const auto status = ask_tenants(key);
+        any = any || status;
+        if (status && std::any_of(status->tenants.begin(), status->tenants.end(),
+                                  [&](const auto& each) { return each.tenant == tenant; }))
+            found.push_back(key);
+    }
+    if (!any) throw Failure("no server is running (looked in " + runtime_directory() + ")");
+    if (found.empty()) throw Failure("no program of tenant " + tenant + " runs");
+    return found;
+}
+
+std::string in_json(const std::string& key, const std::string& tenant, const protocol::SuspendReply& reply) {
+    const nlohmann::ordered_json line{{"server", key},
+                                      {"tenant", tenant},
+                                      {"sessions", reply.sessions},
+                                      {"moved_bytes", reply.moved_bytes},
+                                      {"stay_bytes", reply.stay_bytes},
+                                      {"pinned", reply.pinned != 0},
+                                      {"copied_ns", reply.copied_ns},
+                                      {"took_ns", reply.took_ns}};
+    return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string size_text(uint64_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+int ask_for_tenant(const Options& options, protocol::SuspendRequest request,
+                   std::string (*line)(const std::string& tenant, const protocol::SuspendReply& reply)) {
+    if (options.operands.size() != 1) throw Misuse("which tenant? One name; smt status shows them");
+    const std::string& tenant = options.operands[0];
+    if (tenant.size() >= sizeof request.tenant) throw Misuse("no tenant has so long a name");
+    std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
+    for (const std::string& key : servers_of(tenant)) {
+        const auto reply = ask_to_suspend(key, request);
+        if (!reply) throw Failure("server " + key + " has left");
+        if (!reply->ok) throw Failure(reply->message);
+        fmt::print("{}", options.has("--json") ? in_json(key, tenant, *reply) : line(tenant, *reply));
+    }
+    return 0;
+}
+
+}  // namespace smt::tools
