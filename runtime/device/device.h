@@ -110,6 +110,9 @@ public:
     // The guest's program is gone: ends its streams' waits for values. Called repeatedly until they are idle.
     virtual void release_waits(const Guest&) {}
     virtual void left(Guest&) {}
+    // Ends the guest's work that does not end by itself, with this error; soon. False: it cannot be ended
+    // alone.
+    virtual bool end_work(const Guest&, CUresult) { return false; }
     // Begins a moment in which no stream waits for a program's action, as calls that load code need one; no
     // stream begins to wait until the same thread calls end_quiet(), and that thread's calls do not wait for
     // such a moment. The thread enqueues nothing meanwhile. False: a stream waits, and nothing has begun.

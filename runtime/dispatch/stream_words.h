@@ -24,9 +24,10 @@ struct StreamWords {
     ControlBlock::State left;                  // ticket state when the stream reached its end
     ControlBlock::State left_grown[kGrowths];  // likewise for each growth stream
     ControlBlock::State sample;                // ticket state while workers run
+    uint32_t frontier;                         // of a run with doors that is under way
     alignas(128) Frontiers frontiers;          // of runs with doors, when the stream reached its end
 };
-static_assert(sizeof(StreamWords) == 640);
+static_assert(sizeof(StreamWords) == 768);
 
 // Any thread. Memory is registered once, at the first take().
 class StreamWordsPool {

@@ -71,6 +71,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
+    tenant->kernel_limit = kernel_limit(hello);
     if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
     tenant->target = {std::chrono::microseconds(std::min(hello.p99_us, kMostP99)),
                       hello.slowdown_thousandths / 1000.0};
@@ -88,6 +89,14 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
 }
 
 }  // namespace
+
+schedule::Duration kernel_limit(const protocol::Hello& hello) {
+    const bool service = hello.p99_us != 0 || hello.slowdown_thousandths != 0;
+    const uint64_t own = hello.kernel_limit;
+    const uint64_t all = service ? 0 : settings::number_of(settings::Id::kBestEffortKernel);
+    const uint64_t most = settings::setting(settings::Id::kKernelLimit).takes.most;
+    return std::chrono::seconds(std::min(own && all ? std::min(own, all) : own + all, most));
+}
 
 Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
     : server_(server),
@@ -219,6 +228,7 @@ void Session::end_because(const std::string& why) {
 }
 
 void Session::fault(CUresult fatal) {
+    if (ended_with() != CUDA_SUCCESS) return;  // the error is its own
     device_.properties().keeps_faults_apart ? poison(fatal, "its own kernel has faulted")
                                             : server_.poison(fatal);
 }

@@ -155,6 +155,9 @@ public:
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
+    UnderWay begun() const;      // of that, without launches of which no block has begun, or is under way
+    // The first launch of each stream that runs, for the watch of endless kernels.
+    std::vector<dispatch::KernelWatch::Seat> running() const;
 
     // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
     // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's
@@ -162,6 +165,9 @@ public:
     // stand_still(): threads that wait for their turn go on, and launches that the dispatcher keeps back are
     // in Stream::kept; may be repeated.
     void stand_still();
+    // The same while the context is whole: what is under way ends, or is stopped between two blocks, first.
+    // False: something does not yet.
+    bool set_aside();
     std::vector<StreamPointer> every() const { return all(); }
     // Without a fault, from time to time: notes what is over, so that after one it does not count as under
     // way.

@@ -79,6 +79,8 @@ void export_settings(const Options& options, const std::string& interposer, cons
     }
     if (const std::string* limit = options.value("--memory"))
         settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
+    if (const std::string* limit = options.value("--kernel-limit"))
+        settings::set(settings::Id::kKernelLimit, std::to_string(parse_seconds(*limit)));
     if (const std::string* count = options.value("--sms"))
         settings::set(settings::Id::kMultiprocessors, std::to_string(parse_multiprocessors(*count)));
     if (const std::string* seed = options.value("--stress"))
@@ -121,7 +123,7 @@ void warn_of_other_settings() {
 int run_program(const Arguments& arguments) {
     Options options = parse_options(arguments, {},
                                     {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
-                                     "--sms", "--memory", "--stress"},
+                                     "--sms", "--memory", "--kernel-limit", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
@@ -163,6 +165,9 @@ const Command run_command = {
     "  --slowdown X      likewise: no longer than X times what they take by themselves, such as 1.1\n"
     "  --sms N           on N of the GPU's multiprocessors\n"
     "  --memory LIMIT    most device memory that it gets, such as 800M or 4G\n"
+    "  --kernel-limit N  end it when a kernel of it runs for N seconds without progress: "
+    "CUDA_ERROR_LAUNCH_TIMEOUT, "
+    "for it alone\n"
     "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",
     "runs a CUDA program so that it shares the GPU", run_program};
 

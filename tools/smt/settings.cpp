@@ -37,6 +37,15 @@ uint32_t parse_multiprocessors(const std::string& text) {
     return static_cast<uint32_t>(value);
 }
 
+uint32_t parse_seconds(const std::string& text) {
+    uint64_t value = 0;
+    const uint64_t most = settings::setting(settings::Id::kKernelLimit).takes.most;
+    if (!settings::read_number(text, 1, most, &value))
+        throw Misuse("--kernel-limit wants a number of seconds, from 1 to " + std::to_string(most) +
+                     ", not '" + text + "'");
+    return static_cast<uint32_t>(value);
+}
+
 int parse_priority(const std::string& text) {
     int32_t value = 0;
     if (!settings::read_priority(text, &value))

@@ -15,5 +15,6 @@ std::string parse_weight(const std::string& text);
 std::string parse_time(const std::string& text);          // --p99; in words that SMT_P99 takes
 std::string parse_slowdown(const std::string& text);      // --slowdown; in words that SMT_SLOWDOWN takes
 uint32_t parse_multiprocessors(const std::string& text);  // of --sms
+uint32_t parse_seconds(const std::string& text);          // of --kernel-limit
 
 }  // namespace smt::tools
