@@ -7,7 +7,7 @@
 // Of some launches it is seen that they have begun: they have taken tickets. Of others it is known only that
 // nothing of their own stream is in front of them. These may wait for room on the device. So their time
 // counts only while no other stream could have what they wait for: none with a more urgent tenant, and none
-// whose launch was there before.
+// whose launch was there before. Of launches that are new at the same look the one that was issued first was.
 //
 // Not thread-safe. It has no clock of its own.
 #pragma once
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/schedule/snapshot.h"
@@ -23,11 +24,12 @@ namespace smt::runtime::dispatch {
 
 // The first launch of a stream, which runs as far as is known.
 struct Running {
-    uint64_t launch = 0;    // differs from launch to launch of the stream
-    uint64_t progress = 0;  // changes with each block that is seen to be taken
-    uint32_t name = 0;      // of its kernel, in the journal
-    bool seen = false;      // that it has begun
-    bool stops = false;     // it can be stopped between two blocks
+    uint64_t launch = 0;           // differs from launch to launch of the stream
+    uint64_t progress = 0;         // changes with each block that is seen to be taken
+    uint32_t name = 0;             // of its kernel, in the journal
+    schedule::TimePoint issued{};  // to the driver
+    bool seen = false;             // that it has begun
+    bool stops = false;            // it can be stopped between two blocks
 };
 
 class KernelWatch {
@@ -52,13 +54,14 @@ public:
 private:
     struct Seen {
         uint64_t launch = 0, progress = 0;
-        uint64_t order = 0;  // of arrival, among all launches
+        // Of arrival, among all launches: at which look, and when it was issued.
+        std::pair<uint64_t, schedule::TimePoint> order{};
         schedule::Duration lasted{};
     };
     bool could_wait(const Seat& seat, const std::vector<Seat>& seats) const;
 
     std::unordered_map<uint64_t, Seen> seen_;  // by stream
-    uint64_t arrivals_ = 0;
+    uint64_t looks_ = 0;
     std::optional<schedule::TimePoint> last_look_;
 };
 

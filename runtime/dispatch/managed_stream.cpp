@@ -73,7 +73,7 @@ CUresult ManagedStream::issue(Work&& work) {
     work.endures = will_endure(work);
     if (dispatcher_.watches()) SMT_TRY(mark_before(&work.before));
     SMT_TRY(form.launch(work));
-    const schedule::TimePoint now = dispatcher_.now();
+    const schedule::TimePoint now = work.issued = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
     if (idle) note_gpu_time();
@@ -267,7 +267,8 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (anew) SMT_TRY(get_ready());
     SMT_TRY(form.run(work, blocks));
     SMT_TRY(mark_by_write());
-    preemptor_.take(Event::kRun, dispatcher_.now());
+    work.issued = dispatcher_.now();
+    preemptor_.take(Event::kRun, work.issued);
     note_gpu_time();
     if (looks_on()) wake();  // the waiting thread polls from now on
     return CUDA_SUCCESS;

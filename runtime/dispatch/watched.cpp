@@ -27,11 +27,13 @@ std::optional<Running> ManagedStream::running() {
         const UnmanagedSide::Flight& flight = unmanaged_.in_flight.front();
         if (!work || !work->marker || flight.marker < work->marker)
             return flight.before <= over
-                       ? std::optional(Running{.launch = 2 * flight.marker + 1, .name = flight.name})
+                       ? std::optional(Running{
+                             .launch = 2 * flight.marker + 1, .name = flight.name, .issued = flight.issued})
                        : std::nullopt;
     }
     if (!work || work->before > over) return std::nullopt;
-    Running found{.launch = 2 * work->number, .progress = work->done, .name = work->entry.name};
+    Running found{
+        .launch = 2 * work->number, .progress = work->done, .name = work->entry.name, .issued = work->issued};
     found.stops = !work->endures;
     if (work->function->persistent()) {
         const uint32_t taken = samples_.taken() > work->ticket ? samples_.taken() - work->ticket : 0;

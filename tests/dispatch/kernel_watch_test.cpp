@@ -80,6 +80,17 @@ TEST_CASE("kernel watch: what may wait behind another stream's launch is left al
     CHECK(all.after(3s, {seat(2, 3)}));
 }
 
+TEST_CASE("kernel watch: of launches that are new at one look the first one issued was first",
+          "[kernel_watch]") {
+    Watched all;
+    Seat one = seat(1, 7, 0s), two = seat(2, 3);
+    one.running.issued += 2ms, two.running.issued += 1ms;
+    CHECK(all.after(3s, {one, two}));  // the second one has the limit
+    one.running.launch = two.running.launch = 8;
+    one.running.issued -= 2ms;
+    CHECK_FALSE(all.after(1h, {one, two}));
+}
+
 TEST_CASE("kernel watch: beside shorter launches of others its time goes on", "[kernel_watch]") {
     Watched all;
     CHECK_FALSE(all.after(100ms, {seat(2, 3), seat(1, 0, 0s)}));

@@ -76,8 +76,9 @@ def beside(smt, programs, form):
         place.wait_for_line(f"process {standby} serves from now on, 2 of 2 sessions")
         assert place.server_pid() == standby
         log = place.log()
-        assert re.search(r"the shared context is given up: CUDA_ERROR_LAUNCH_TIMEOUT \(702\): kernel waits of "
-                         r"tenant culprit \(sim_endless, pid \d+\) has run for [0-9.]+ s without progress", log)
+        assert re.search(r"the shared context is given up: CUDA_ERROR_LAUNCH_TIMEOUT \(702\): kernel waits "
+                         r"of tenant culprit \(sim_endless, pid \d+\) has run for [0-9.]+ s without progress",
+                         log)
         place.run("next", "work", "2", "8")
 
 
