@@ -34,11 +34,14 @@ std::optional<KernelWatch::Overdue> KernelWatch::look(schedule::TimePoint now,
         seen_[seats[i].stream] = seen;
     }
     std::optional<Overdue> first;
+    longest_ = {};
     for (size_t i = 0; i < seats.size(); ++i) {
         const Seat& seat = seats[i];
         Seen& seen = seen_[seat.stream];
         if (goes_on[i] && !could_wait(seat, seats)) seen.lasted += step;
-        if (seat.limit == schedule::Duration::zero() || seen.lasted <= seat.limit) continue;
+        if (seat.limit == schedule::Duration::zero()) continue;
+        longest_ = std::max(longest_, seen.lasted);
+        if (seen.lasted <= seat.limit) continue;
         if (!first || seen.order < seen_[first->seat.stream].order) first = {seat, seen.lasted};
     }
     return first;

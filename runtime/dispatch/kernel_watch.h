@@ -50,6 +50,8 @@ public:
     };
     // `seats`: each stream once. Nothing: no launch is over its limit; else the one that was there first.
     std::optional<Overdue> look(schedule::TimePoint now, const std::vector<Seat>& seats);
+    // At the last look: the longest time without progress of a launch that has a limit.
+    schedule::Duration longest() const { return longest_; }
 
 private:
     struct Seen {
@@ -63,6 +65,7 @@ private:
     std::unordered_map<uint64_t, Seen> seen_;  // by stream
     uint64_t looks_ = 0;
     std::optional<schedule::TimePoint> last_look_;
+    schedule::Duration longest_{};
 };
 
 }  // namespace smt::runtime::dispatch

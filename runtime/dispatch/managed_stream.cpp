@@ -48,6 +48,7 @@ CUresult ManagedStream::open() {
     words.reached.store(0);
     for (std::atomic<uint64_t>& each : words.grown) each.store(0);
     words.sampled.store(0);
+    words.frontier_sampled.store(0);
     words.waits_over.store(0);
     dispatcher_.join(*this);
     return CUDA_SUCCESS;

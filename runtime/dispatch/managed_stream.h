@@ -181,6 +181,7 @@ private:
     CUresult mark_by_write();
     CUresult mark_before(uint64_t* before);
     void look_at_tickets();
+    void look_at_frontier(const Work& work);
     CUresult get_ready();
     void prune();
     void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor
@@ -276,6 +277,8 @@ private:
     GpuTime gpu_time_;
     const std::unique_ptr<KernelTimes> times_;  // null: not asked for
     TicketSamples samples_;
+    uint64_t frontiers_asked_ = 0;
+    uint32_t frontier_ = 0;      // at the last look
     bool gone_ = false;          // its client
     bool stays_ = false;         // what waits here is launched by another process
     bool long_stops_ = false;    // Confinement::kLongStops

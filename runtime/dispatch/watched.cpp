@@ -41,10 +41,21 @@ std::optional<Running> ManagedStream::running() {
         found.seen = taken != 0;
         look_at_tickets();
     } else if (work->function->has_door()) {
-        found.progress += uint64_t{markers_.words().frontier} << 32;
-        door_.sample(*work);  // without an answer the whole launch counts
+        look_at_frontier(*work);
+        found.progress += uint64_t{frontier_} << 32;
     }
     return found;
+}
+
+// Without an answer the launch has the limit as a whole.
+void ManagedStream::look_at_frontier(const Work& work) {
+    StreamWords& words = markers_.words();
+    if (words.frontier_sampled.load(std::memory_order_acquire) < frontiers_asked_) return;
+    if (frontiers_asked_ > 0) frontier_ = words.frontier;
+    if (door_.sample(work) != CUDA_SUCCESS) return;
+    const CUstream errands = dispatcher_.device().errands();
+    if (markers_.write(errands, &words.frontier_sampled, frontiers_asked_ + 1) == CUDA_SUCCESS)
+        ++frontiers_asked_;
 }
 
 bool ManagedStream::set_aside(LaunchQueue::Works* kept) {

@@ -187,8 +187,10 @@ void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
         offences_.add(std::find_if(at_fault.begin(), at_fault.end(), suspect)->name, journal::now_ns());
 }
 
-void Server::expect_takeover(std::function<bool()> ready, std::function<void()> begin) {
+void Server::expect_takeover(std::function<bool()> ready, std::function<bool()> comes,
+                             std::function<void()> begin) {
     ready_ = std::move(ready);
+    comes_ = std::move(comes);
     begin_takeover_ = std::move(begin);
 }
 

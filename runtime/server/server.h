@@ -81,11 +81,14 @@ public:
     // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
     void keep_faults_in(const std::string& file) { fault_file_ = file; }  // before the first session
-    // Another process can take over. `ready`: it could now; any thread. `begin`: a fault has come, and the
-    // sessions are held (Session::hold()); any thread, does not block. Before the first session.
-    void expect_takeover(std::function<bool()> ready, std::function<void()> begin);
+    // Another process can take over. `ready`: it could now; `comes`: now or later; any thread. `begin`: a
+    // fault has come, and the sessions are held (Session::hold()); any thread, does not block. Before the
+    // first session.
+    void expect_takeover(std::function<bool()> ready, std::function<bool()> comes,
+                         std::function<void()> begin);
     bool expects_takeover() const { return ready_ != nullptr; }
     bool takes_over() const { return ready_ && ready_() && !decided_.load(); }
+    bool standby_comes() const { return comes_ && comes_(); }
     bool holds() const { return holds_.load(); }
     // For the thread that hands over, once holds(): those sessions, the most urgent tenant's first. They
     // exist as long as the process, as the context is lost.
@@ -128,7 +131,7 @@ private:
     std::atomic<uint64_t> fatal_since_{0};
     std::atomic<bool> lives_{false};
     std::once_flag poisoned_;
-    std::function<bool()> ready_;
+    std::function<bool()> ready_, comes_;
     std::function<void()> begin_takeover_;
     std::atomic<bool> holds_{false};
     std::atomic<bool> decided_{false};

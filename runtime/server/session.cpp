@@ -90,14 +90,6 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
 
 }  // namespace
 
-schedule::Duration kernel_limit(const protocol::Hello& hello) {
-    const bool service = hello.p99_us != 0 || hello.slowdown_thousandths != 0;
-    const uint64_t own = hello.kernel_limit;
-    const uint64_t all = service ? 0 : settings::number_of(settings::Id::kBestEffortKernel);
-    const uint64_t most = settings::setting(settings::Id::kKernelLimit).takes.most;
-    return std::chrono::seconds(std::min(own && all ? std::min(own, all) : own + all, most));
-}
-
 Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
     : server_(server),
       device_(server.device()),

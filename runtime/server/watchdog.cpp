@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "runtime/journal/journal.h"
@@ -17,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kMostPatience{10};  // for blocks in hand: they have had the limit already
 constexpr auto kStandbyComes = 30s;                // for one that is being started
+constexpr auto kSuspicious = 400ms;                // without progress
 constexpr CUresult kTimeout = CUDA_ERROR_LAUNCH_TIMEOUT;
 
 double seconds(schedule::Duration time) { return std::chrono::duration<double>(time).count(); }
@@ -24,8 +26,16 @@ double seconds(schedule::Duration time) { return std::chrono::duration<double>(t
 }  // namespace
 
 void Watchdog::look() {
-    if (case_) return go_on();
-    if (!server_.dispatcher().watches()) return;
+    if (case_)
+        go_on();
+    else if (server_.dispatcher().watches())
+        look_at_kernels();
+    const bool watches = server_.dispatcher().watches();
+    const bool holds = case_ || (watches && watch_.longest() >= kSuspicious);
+    if (holds != std::exchange(holds_, holds)) server_.device().hold_wide_calls(holds);
+}
+
+void Watchdog::look_at_kernels() {
     std::vector<dispatch::KernelWatch::Seat> seats;
     server_.each_session([&](Session& session) {
         const std::vector<dispatch::KernelWatch::Seat> its = session.streams().running();
@@ -76,7 +86,7 @@ void Watchdog::force() {
     if (case_->forced)
         return server_.note(fmt::format(
             "{}: the device ends its tenant's work, and other programs are left alone", case_->kernel));
-    if (server_.expects_takeover() && !server_.takes_over() && !case_->awaits_standby) {
+    if (server_.standby_comes() && !server_.takes_over() && !case_->awaits_standby) {
         case_->awaits_standby = true;
         case_->until = Clock::now() + kStandbyComes;
         return server_.note(

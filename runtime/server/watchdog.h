@@ -9,6 +9,10 @@
 //   standby,
 //      and this process ends with the kernel. Without a standby all sessions end.
 //
+// On a GPU some calls wait for all work, and keep other calls out of the driver meanwhile, those of this
+// class, too (device/cuda/context_wide.h). So they are held back while a launch with a limit makes no
+// progress.
+//
 // For the main thread, without the server's lock.
 #pragma once
 
@@ -37,6 +41,7 @@ private:
         bool forced = false;
         bool awaits_standby = false;
     };
+    void look_at_kernels();
     void begin(const dispatch::KernelWatch::Overdue& overdue);
     void go_on();
     void force();
@@ -44,6 +49,7 @@ private:
     Server& server_;
     dispatch::KernelWatch watch_;
     std::optional<Case> case_;  // one at a time
+    bool holds_ = false;        // Device::hold_wide_calls()
 };
 
 }  // namespace smt::runtime::server

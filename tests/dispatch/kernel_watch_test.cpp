@@ -51,6 +51,11 @@ TEST_CASE("kernel watch: a launch beyond its limit is found, and none below", "[
 TEST_CASE("kernel watch: without a limit nothing is found", "[kernel_watch]") {
     Watched all;
     CHECK_FALSE(all.after(1h, {seat(1, 7, 0s)}));
+    CHECK(all.watch.longest() == 0s);
+    CHECK_FALSE(all.after(1s, {seat(2, 3)}));
+    CHECK(all.watch.longest() >= 800ms);
+    CHECK_FALSE(all.after(100ms, {}));
+    CHECK(all.watch.longest() == 0s);
 }
 
 TEST_CASE("kernel watch: launches one after the other have a limit each", "[kernel_watch]") {

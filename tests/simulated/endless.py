@@ -130,10 +130,12 @@ def apart(smt, programs, form):
 
 
 def stepwise(smt, programs, form):
-    """A launch that takes longer than the limit, and whose blocks do not, is left alone."""
+    """A launch that takes longer than the limit, and whose blocks do not, is left alone; likewise an
+    unmanaged launch below the limit."""
     place, _ = place_for(smt, programs, form)
+    blocks, limit = (20, "60") if form == "unmanaged" else (100, "6")
     with place:
-        goes_on(endless(place, "steps", 100, "stepwise", options=("--kernel-limit", "6")))
+        goes_on(endless(place, "steps", blocks, "stepwise", options=("--kernel-limit", limit)))
         assert "has run for" not in place.log(), place.log()
 
 

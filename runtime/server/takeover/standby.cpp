@@ -92,7 +92,7 @@ std::string Standby::start() {
 
 void Standby::tick() {
     if (socket_ < 0) {
-        if (starts_ >= kMostStarts) return;
+        if (starts_ >= kMostStarts) return given_up_.store(true);
         ++starts_;
         if (const std::string why = start(); !why.empty())
             note_(fmt::format("no standby: {}: a fault of the GPU ends all programs", why));
