@@ -114,6 +114,9 @@ public:
     bool set_aside(LaunchQueue::Works* kept);
     // The first launch, if it runs as far as is known. The progress is that of the last call or later.
     std::optional<Running> running();
+    // Launches or waits of it are known here. Else the driver may have work of it from before the watch
+    // began.
+    bool knows_work();
     // The kernels of launches of which no block is under way, as they wait here: a name for each.
     std::vector<uint32_t> held_launches();
 

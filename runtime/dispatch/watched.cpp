@@ -47,6 +47,13 @@ std::optional<Running> ManagedStream::running() {
     return found;
 }
 
+bool ManagedStream::knows_work() {
+    std::lock_guard lock(mutex_);
+    prune();
+    return under_way() || !queue_.waiting().empty() || unmanaged_.wanting != 0 || at_wait() ||
+           !preemptor_.in(State::kPassThrough);
+}
+
 // Without an answer the launch has the limit as a whole.
 void ManagedStream::look_at_frontier(const Work& work) {
     StreamWords& words = markers_.words();

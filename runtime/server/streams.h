@@ -156,7 +156,8 @@ public:
     CUresult query_all();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
     UnderWay begun() const;      // of that, without launches of which no block has begun, or is under way
-    // The first launch of each stream that runs, for the watch of endless kernels.
+    // The first launch of each stream that runs, for the watch of endless kernels; and other work that the
+    // driver has of a stream, as a launch without a limit.
     std::vector<dispatch::KernelWatch::Seat> running() const;
 
     // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
@@ -195,6 +196,7 @@ public:
 
 private:
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
+    bool works(Stream& stream) const;
     CUresult join_blocking(Stream& legacy);
     CUresult wait_legacy(Stream& stream);
     void let_go(const StreamPointer& stream);  // caller holds mutex_

@@ -60,12 +60,28 @@ std::vector<dispatch::KernelWatch::Seat> Streams::running() const {
     std::vector<dispatch::KernelWatch::Seat> seats;
     for (const StreamPointer& stream : all()) {
         dispatch::ManagedStream* const managed = stream->managed.load();
-        if (!managed) continue;
-        if (const std::optional<dispatch::Running> running = managed->running())
-            seats.push_back(
-                {managed->id(), tenant_->session, tenant_->priority, tenant_->kernel_limit, *running});
+        dispatch::KernelWatch::Seat seat{reinterpret_cast<uintptr_t>(stream.get()),
+                                         tenant_->session,
+                                         tenant_->priority,
+                                         tenant_->kernel_limit,
+                                         {}};
+        if (const auto running = managed ? managed->running() : std::nullopt) {
+            seat.running = *running;
+        } else if (stream->busy() && !(managed && managed->knows_work()) && works(*stream)) {
+            seat.limit = {};  // it may be no launch
+            seat.running.launch = ~stream->uses.load();
+        } else {
+            continue;
+        }
+        seats.push_back(seat);
     }
     return seats;
+}
+
+// Whether the driver has work of a stream. It may not be asked while the stream captures.
+bool Streams::works(Stream& stream) const {
+    const std::unique_lock lock(stream.host_function_mutex, std::try_to_lock);
+    return !lock || capturing(stream.handle) || query(stream) == CUDA_ERROR_NOT_READY;
 }
 
 // The lock keeps the stream from beginning to capture: a query would break that.
