@@ -132,6 +132,7 @@ def stopped_goes_on(smt, programs):
         say(survivor, "on")
         found = re.search(r"(\d+) launches are kept back anew, (\d+) of them half done", place.log())
         assert found and int(found[2]) == 1, place.log()
+        assert "in kernel endless of tenant culprit (sim_leaves" in place.log(), place.log()
         culprit.kill()
         finish(culprit, -9)
         finish_survivor(survivor)
