@@ -137,6 +137,7 @@ Hello hello() {
     message.p99_us = p99();
     message.slowdown_thousandths = slowdown();
     message.multiprocessors = static_cast<uint32_t>(number_of(Id::kMultiprocessors));
+    message.kernel_limit = static_cast<uint32_t>(number_of(Id::kKernelLimit));
     message.stress = static_cast<uint32_t>(number_of(Id::kStress));
     const char* name = settings::c_text_of(Id::kTenant);
     if (!name) name = program_invocation_short_name;

@@ -51,7 +51,7 @@ bool drain(Lane& lane) {
             pause_cpu();
             continue;
         }
-        if (!server_lives_sometimes()) return false;
+        if (sticky_error() != CUDA_SUCCESS || !server_lives_sometimes()) return false;
         usleep(100);
     }
     return true;
@@ -147,7 +147,7 @@ bool wait_for_space(Lane& lane, uint32_t bytes) {
         if (fits(bytes)) break;
         futex_wait(header.space_wanted, 1, kLivenessMs);
         if (fits(bytes)) break;
-        if (!server_lives()) return false;
+        if (sticky_error() != CUDA_SUCCESS || !server_lives()) return false;
     }
     header.space_wanted.store(0, std::memory_order_relaxed);
     return true;

@@ -34,7 +34,8 @@ CUresult await_reply(Lane& lane) {
         if (seen == wanted) break;
         futex_wait(header.reply_seq, seen, kLivenessMs);
         if (answered()) break;
-        if (!server_lives()) {
+        // After the session's end a call of the server may not return.
+        if (sticky_error() != CUDA_SUCCESS || !server_lives()) {
             status = sticky_error();
             break;
         }

@@ -110,6 +110,12 @@ public:
     // The guest's program is gone: ends its streams' waits for values. Called repeatedly until they are idle.
     virtual void release_waits(const Guest&) {}
     virtual void left(Guest&) {}
+    // Ends the guest's work that does not end by itself, with this error; soon. False: it cannot be ended
+    // alone.
+    virtual bool end_work(const Guest&, CUresult) { return false; }
+    // Whether calls that wait for all work on the device, and keep others out meanwhile, are held back from
+    // now on: something may not end.
+    virtual void hold_wide_calls(bool) {}
     // Begins a moment in which no stream waits for a program's action, as calls that load code need one; no
     // stream begins to wait until the same thread calls end_quiet(), and that thread's calls do not wait for
     // such a moment. The thread enqueues nothing meanwhile. False: a stream waits, and nothing has begun.

@@ -84,6 +84,8 @@ public:
     }
     bool maps() const { return settings_.maps; }
     bool gpu_time() const { return settings_.gpu_time; }  // launches are watched to their ends
+    // A tenant with a limit for its kernels is present: it is watched where in its stream each launch is.
+    bool watches() const { return tenants_.watched(); }
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }

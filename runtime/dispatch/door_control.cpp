@@ -105,13 +105,12 @@ CUresult DoorControl::stop(CUstream control) {
     return driver_.cuStreamWriteValue32_v2(control, stop_word(), run_, 0);
 }
 
-CUresult DoorControl::report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned) {
+CUresult DoorControl::report(CUstream stream, uint64_t first, uint64_t last, uint32_t* pinned) {
     const uint64_t count = std::min<uint64_t>(last - first + 1, kMostDoorPlaces);
     const uint64_t before_end = std::min(count, DoorMemory::kFrontiers - first % DoorMemory::kFrontiers);
-    SMT_TRY(
-        driver_.cuMemcpyDtoHAsync_v2(pinned->data(), frontier(first), before_end * sizeof(uint32_t), stream));
+    SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(pinned, frontier(first), before_end * sizeof(uint32_t), stream));
     if (before_end == count) return CUDA_SUCCESS;
-    return driver_.cuMemcpyDtoHAsync_v2(pinned->data() + before_end, frontier(first + before_end),
+    return driver_.cuMemcpyDtoHAsync_v2(pinned + before_end, frontier(first + before_end),
                                         (count - before_end) * sizeof(uint32_t), stream);
 }
 

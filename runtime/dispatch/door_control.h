@@ -94,8 +94,9 @@ public:
     void end_segment() { segment_ends_ = true; }
     // Stops all runs of the last segment. Does not wait.
     CUresult stop(CUstream control);
-    // Enqueues a copy of the frontiers at places [first, last] to pinned memory. Does not wait.
-    CUresult report(CUstream stream, uint64_t first, uint64_t last, Frontiers* pinned);
+    // Enqueues a copy of the frontiers at places [first, last], kMostDoorPlaces at most, to pinned memory.
+    // Does not wait.
+    CUresult report(CUstream stream, uint64_t first, uint64_t last, uint32_t* pinned);
 
 private:
     CUdeviceptr stop_word() const { return base_ + segment_ % DoorMemory::kStopWords * sizeof(uint32_t); }

@@ -98,7 +98,13 @@ bool DoorForm::worth_stopping(const Work& work) const {
 CUresult DoorForm::stop() { return doors_.stop(parts_.dispatcher.supplies().control()); }
 
 CUresult DoorForm::report(const Work& first, const Work& last) {
-    return doors_.report(parts_.detour.where(), first.run, last.run, &parts_.markers.words().frontiers);
+    return doors_.report(parts_.detour.where(), first.run, last.run, parts_.markers.words().frontiers.data());
+}
+
+CUresult DoorForm::sample(const Work& work) {
+    if (work.endures) return CUDA_SUCCESS;
+    return doors_.report(parts_.dispatcher.device().errands(), work.run, work.run,
+                         &parts_.markers.words().frontier);
 }
 
 CUresult DoorForm::collect(const Work& first) {

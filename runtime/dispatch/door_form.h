@@ -30,6 +30,8 @@ public:
     CUresult stop() override;
     CUresult report(const Work& first, const Work& last) override;
     CUresult collect(const Work& first) override;
+    // Enqueues a copy of the frontier of a run that is under way to StreamWords::frontier. Does not wait.
+    CUresult sample(const Work& work);
     void settle(Work& work) override;
 
 private:

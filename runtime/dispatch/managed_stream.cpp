@@ -48,6 +48,7 @@ CUresult ManagedStream::open() {
     words.reached.store(0);
     for (std::atomic<uint64_t>& each : words.grown) each.store(0);
     words.sampled.store(0);
+    words.frontier_sampled.store(0);
     words.waits_over.store(0);
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
@@ -71,14 +72,15 @@ CUresult ManagedStream::issue(Work&& work) {
     SMT_TRY(form.prepare(work, idle, &anew));
     if (anew) SMT_TRY(get_ready());
     work.endures = will_endure(work);
+    if (dispatcher_.watches()) SMT_TRY(mark_before(&work.before));
     SMT_TRY(form.launch(work));
-    const schedule::TimePoint now = dispatcher_.now();
+    const schedule::TimePoint now = work.issued = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
     if (idle) note_gpu_time();
     // The end of these launches is waited for.
     const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
-                         !form.may_follow(queue_.in_flight().size());
+                         dispatcher_.watches() || !form.may_follow(queue_.in_flight().size());
     return awaited || queue_.wants_marker() ? mark() : CUDA_SUCCESS;
 }
 
@@ -138,7 +140,7 @@ void ManagedStream::prune() {
 
 void ManagedStream::top_up() {
     LaunchQueue::Works& waiting = queue_.waiting();
-    while (preemptor_.in(State::kPassThrough) && !waiting.empty() && !over_launch_ahead()) {
+    while (preemptor_.in(State::kPassThrough) && !waiting.empty() && !stays_ && !over_launch_ahead()) {
         if (!may_follow(waiting.front())) {
             if (queue_.unmarked()) mark();
             return;
@@ -258,7 +260,7 @@ bool ManagedStream::stop_in_flight() {
 
 CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     std::lock_guard lock(mutex_);
-    if (!preemptor_.takes(Event::kRun) || queue_.waiting().empty()) return CUDA_SUCCESS;
+    if (!preemptor_.takes(Event::kRun) || queue_.waiting().empty() || stays_) return CUDA_SUCCESS;
     Work& work = queue_.waiting().front();
     LaunchForm& form = form_of(work);
     bool anew = false;
@@ -266,7 +268,8 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (anew) SMT_TRY(get_ready());
     SMT_TRY(form.run(work, blocks));
     SMT_TRY(mark_by_write());
-    preemptor_.take(Event::kRun, dispatcher_.now());
+    work.issued = dispatcher_.now();
+    preemptor_.take(Event::kRun, work.issued);
     note_gpu_time();
     if (looks_on()) wake();  // the waiting thread polls from now on
     return CUDA_SUCCESS;

@@ -32,8 +32,8 @@
 //
 // Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
 // are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
-// unmanaged_side.cpp what they do around unmanaged launches, progress.cpp what policies see, and
-// managed_stream.cpp the rest.
+// unmanaged_side.cpp what they do around unmanaged launches, progress.cpp what policies see, watched.cpp what
+// the watch of endless kernels sees and a process that takes over gets, and managed_stream.cpp the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -45,12 +45,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/held_up.h"
 #include "runtime/dispatch/door_form.h"
 #include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/graph_form.h"
 #include "runtime/dispatch/kernel_times.h"
+#include "runtime/dispatch/kernel_watch.h"
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/persistent_form.h"
 #include "runtime/dispatch/preemptor.h"
@@ -95,7 +97,9 @@ public:
     // Before something is enqueued on the stream that need not wait for launches, and after anything is.
     CUresult come_home();
     void left_home();
-    CUresult note_other();  // something else was enqueued that a policy should know about
+    // Something else was enqueued that a policy should know about. `kernel`: a launch, by its name in the
+    // journal; 0: none.
+    CUresult note_other(uint32_t kernel = 0);
     // What `enqueue` enqueues is a wait, or a graph with nodes that wait (wait_list.h). Precondition:
     // guard(). May block as `enqueue` does.
     CUresult enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes = {});
@@ -104,6 +108,17 @@ public:
     // is idle. `kept`: gets the launches that waited here, if the driver had none; without it they are
     // dropped.
     void abandon(LaunchQueue::Works* kept = nullptr);
+    // Another process is to go on with the stream, and the program's threads make no further launch: what can
+    // be stopped is. True: the driver has nothing of it any more, and `kept` the launches that are left,
+    // once. False: ask again.
+    bool set_aside(LaunchQueue::Works* kept);
+    // The first launch, if it runs as far as is known. The progress is that of the last call or later.
+    std::optional<Running> running();
+    // Launches or waits of it are known here. Else the driver may have work of it from before the watch
+    // began.
+    bool knows_work();
+    // The kernels of launches of which no block is under way, as they wait here: a name for each.
+    std::vector<uint32_t> held_launches();
 
     // For the dispatcher.
     uint64_t id() const { return id_; }
@@ -169,6 +184,9 @@ private:
     bool will_endure(const Work& work);
     CUresult mark();
     CUresult mark_by_write();
+    CUresult mark_before(uint64_t* before);
+    void look_at_tickets();
+    void look_at_frontier(const Work& work);
     CUresult get_ready();
     void prune();
     void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor
@@ -265,7 +283,10 @@ private:
     GpuTime gpu_time_;
     const std::unique_ptr<KernelTimes> times_;  // null: not asked for
     TicketSamples samples_;
+    uint64_t frontiers_asked_ = 0;
+    uint32_t frontier_ = 0;      // at the last look
     bool gone_ = false;          // its client
+    bool stays_ = false;         // what waits here is launched by another process
     bool long_stops_ = false;    // Confinement::kLongStops
     std::string waits_because_;  // the policy's reason for the wait
     // Error of a launch that had to wait; the program's next call returns it.

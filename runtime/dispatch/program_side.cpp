@@ -154,13 +154,18 @@ bool ManagedStream::held_back() {
            (preemptor_.in(State::kPassThrough) ? !queue_.waiting().empty() : queue_.first() != nullptr);
 }
 
-CUresult ManagedStream::note_other() {
+CUresult ManagedStream::note_other(uint32_t kernel) {
     Lock lock = spin_lock(mutex_);
-    if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    const bool watched = kernel && dispatcher_.watches();
+    if (!watched && !tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    const uint64_t before = markers_.last();
     const bool begins = markers_.reached() == markers_.last(), unasked = begins && begins_unasked();
     const CUresult after = detour_.follow(stream_);
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
+    if (watched)
+        unmanaged_.in_flight.push_back(
+            {.marker = markers_.last(), .name = kernel, .issued = dispatcher_.now(), .before = before});
     if (unasked) begin_unasked({});
     lock.unlock();
     if (unasked)

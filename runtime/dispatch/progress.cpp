@@ -178,6 +178,10 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
 
 void ManagedStream::sample() {
     std::lock_guard lock(mutex_);
+    look_at_tickets();
+}
+
+void ManagedStream::look_at_tickets() {
     const bool runs = preemptor_.in_quota_mode()
                           ? runs_with_quotas()
                           : preemptor_.in(State::kPassThrough) && queue_.in_flight_with(Form::kPersistent);

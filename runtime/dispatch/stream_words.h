@@ -20,13 +20,15 @@ struct StreamWords {
     std::atomic<uint64_t> reached;             // the stream's last marker
     std::atomic<uint64_t> grown[kGrowths];     // likewise of the growth streams
     std::atomic<uint64_t> sampled;             // number of the last answer in `sample`
+    std::atomic<uint64_t> frontier_sampled;    // likewise in `frontier`
     std::atomic<uint64_t> waits_over;          // number of the last wait for a value that is over
     ControlBlock::State left;                  // ticket state when the stream reached its end
     ControlBlock::State left_grown[kGrowths];  // likewise for each growth stream
     ControlBlock::State sample;                // ticket state while workers run
+    uint32_t frontier;                         // of a run with doors that is under way
     alignas(128) Frontiers frontiers;          // of runs with doors, when the stream reached its end
 };
-static_assert(sizeof(StreamWords) == 640);
+static_assert(sizeof(StreamWords) == 768);
 
 // Any thread. Memory is registered once, at the first take().
 class StreamWordsPool {

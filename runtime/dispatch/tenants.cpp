@@ -35,6 +35,9 @@ void Tenants::exit(const Pointer& tenant) {
 void Tenants::note_company() {
     ++companies_;
     alone_.store(present_.size() == 1 ? companies_ : 0);
+    watched_.store(std::any_of(present_.begin(), present_.end(), [](const Pointer& each) {
+        return each->kernel_limit != schedule::Duration::zero();
+    }));
 }
 
 // A tenant is preemptible if another tenant is present for which the policy would stop it, and a preemptor if

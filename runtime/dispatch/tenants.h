@@ -40,6 +40,7 @@ struct Tenant {
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
     schedule::Target target;                     // of a service; nothing: a best-effort tenant
+    schedule::Duration kernel_limit{};           // without progress (kernel_watch.h); zero: none
     std::atomic<uint64_t> launched{0}, over{0};  // launches, of a service; those that are over
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
@@ -58,7 +59,7 @@ struct Tenant {
     Attainment attainment;
 };
 
-// Not thread-safe, but for alone(): the dispatcher's lock guards the rest.
+// Not thread-safe, but for alone() and watched(): the dispatcher's lock guards the rest.
 class Tenants {
 public:
     using Stops = schedule::Policy::Stops;
@@ -68,6 +69,8 @@ public:
     void exit(const Pointer& tenant);
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
+    // A tenant with a limit for its kernels is present.
+    bool watched() const { return watched_.load(std::memory_order_relaxed); }
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
     void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
@@ -84,6 +87,7 @@ private:
     std::vector<Pointer> present_;
     uint64_t companies_ = 0;  // times that a tenant entered or exited
     std::atomic<uint64_t> alone_{0};
+    std::atomic<bool> watched_{false};
 };
 
 }  // namespace smt::runtime::dispatch

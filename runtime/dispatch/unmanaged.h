@@ -97,6 +97,8 @@ private:
     UnmanagedLaunch launch_;
     UnmanagedWindow::Number number_ = 0;
     bool unasked_ = true;  // no decision was made for it
+    uint64_t before_ = 0;  // UnmanagedSide::Flight::before
+    bool begins_ = false;  // if that is marked: the GPU had no work of the stream
 };
 
 // The unmanaged work of one stream, and where a policy confines it to. Guarded by its stream's lock.
@@ -109,6 +111,7 @@ struct UnmanagedSide {
         uint64_t key = 0;  // UnmanagedLaunch::key
         uint32_t treatment = 0;
         bool one_wave = false;  // its blocks all run at once; false where that is not asked for
+        uint64_t before = 0;    // at which nothing of its stream is in front of it; 0: not marked
     };
     std::deque<Flight> in_flight;  // oldest first
     uint32_t entering = 0;         // threads with a pass; meanwhile the stream is not stopped

@@ -33,6 +33,11 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
     }
     ++unmanaged_.entering;
     pass->stream_ = this;
+    pass->before_ = 0;
+    if (dispatcher_.watches()) {
+        pass->begins_ = markers_.reached() == markers_.last();
+        SMT_TRY(mark_before(&pass->before_));
+    }
     const int multiprocessors = confined(launch);
     if (!multiprocessors) return detour_.go_home();
     lock.unlock();
@@ -42,14 +47,15 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
 CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     Lock lock = spin_lock(mutex_);
     const CUresult back = detour_.follow(pass.away_ ? pass.away_ : stream_);
-    const bool begins = markers_.reached() == markers_.last();
+    const bool begins = pass.before_ ? pass.begins_ : markers_.reached() == markers_.last();
     const bool undecided = begins && pass.unasked_, unasked = undecided && begins_unasked();
     const bool news = undecided && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
     CUresult status = mark();
     --unmanaged_.entering;
     unmanaged_.last_other = markers_.last();
     unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(),
-                                    pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_)});
+                                    pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_),
+                                    pass.before_});
     note_gpu_time();
     if (unasked) begin_unasked({});
     lock.unlock();

@@ -166,9 +166,11 @@ struct Work : KernelCall {
     uint32_t tickets = 0;
     uint32_t chunk = 1;
     uint32_t covered = 0;
-    uint32_t ctas = 0;     // workers per SM outside of quota mode; 0: being tried
-    uint32_t launch = 0;   // its number among the stream's driver launches
-    uint64_t marker = 0;   // value of StreamWords::reached at which the launch is over
+    uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
+    uint32_t launch = 0;  // its number among the stream's driver launches
+    uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
+    uint64_t before = 0;  // likewise: nothing of its stream is in front of it; 0: not marked
+    std::chrono::steady_clock::time_point issued{};  // by the dispatcher's clock
     uint64_t run = 0;      // of kDoor and kGraph: the place or number of the run under way
     uint32_t early = 0;    // of kDoor: its DoorStep::early
     bool endures = false;  // of kDoor: its launch under way cannot be stopped, and runs to its end

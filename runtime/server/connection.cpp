@@ -168,7 +168,7 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
-    if (!refuse_offender(hello)) serve_session(hello, nullptr);
+    if (!refuse_offender(hello) && !refuse_limit(hello)) serve_session(hello, nullptr);
 }
 
 bool Connection::refuse_offender(const Hello& hello) {
@@ -176,10 +176,22 @@ bool Connection::refuse_offender(const Hello& hello) {
     Offences& offences = owner_.server->offences();
     const uint64_t seconds = offences.refused_seconds(tenant, journal::now_ns());
     if (seconds == 0) return false;
+    refuse(
+        static_cast<uint32_t>(WelcomeStatus::kRefused),
+        fmt::format(
+            "kernels of tenant {} have lost the GPU's context, or did not end, {} times within an hour: it "
+            "is refused for another {} s",
+            tenant, offences.count(tenant), seconds));
+    return true;
+}
+
+bool Connection::refuse_limit(const Hello& hello) {
+    if (kernel_limit(hello) == schedule::Duration::zero()) return false;
+    const std::string why = owner_.server->why_no_kernel_limit();
+    if (why.empty()) return false;
     refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
-           fmt::format("kernels of tenant {} have lost the GPU's context {} times within an hour: it is "
-                       "refused for another {} s",
-                       tenant, offences.count(tenant), seconds));
+           fmt::format("its kernels cannot have a limit of {} s: {}",
+                       kernel_limit(hello) / std::chrono::seconds(1), why));
     return true;
 }
 

@@ -46,6 +46,7 @@ private:
     void answer_hello(const void* packet, size_t bytes);
     void serve_session(const protocol::Hello& hello, Session::Taken* taken);
     bool refuse_offender(const protocol::Hello& hello);
+    bool refuse_limit(const protocol::Hello& hello);
     void answer_status(bool stop);
     void answer_tenants();
     void answer_settings(const void* packet, size_t bytes);

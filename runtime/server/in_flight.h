@@ -3,7 +3,8 @@
 //
 // Records that may enqueue work are numbered. begin() comes before the driver's call, so work that can have
 // faulted always has a number. Complete is what a synchronisation has waited for, and what is in front of a
-// completion word that the GPU has written. Launches that the dispatcher keeps back count as under way.
+// completion word that the GPU has written. Launches that the dispatcher keeps back have a number, too; for a
+// report of a fault the caller says which these are.
 //
 // Any thread. If several threads use a stream at once, neighbouring numbers may be exchanged.
 #pragma once
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <set>
+#include <vector>
 
 namespace smt::runtime::server {
 
@@ -60,20 +62,28 @@ public:
         complete_.store(complete);
         changes_.store(change + 2);
     }
-    // `synchronized`: records that are known to be over.
-    UnderWay under_way(uint64_t synchronized) const {
+    // `synchronized`: records that are known to be over. `held`: kernels of launches that have not begun, a
+    // name for each; they do not count.
+    UnderWay under_way(uint64_t synchronized, std::vector<uint32_t> held = {}) const {
         const uint64_t complete = std::max(synchronized, complete_by_word()), begun = begun_.load();
         const uint64_t withdrawn = withdrawn_.load();
         UnderWay all;
         if (begun <= complete + withdrawn) return all;
         all.operations = begun - complete - withdrawn;
-        all.more = begun - complete > kNamed;
-        for (uint64_t number = all.more ? begun - kNamed : complete; number < begun; ++number) {
+        all.operations -= std::min<uint64_t>(all.operations, held.size());
+        const uint64_t unnamed = begun - complete > kNamed ? begun - complete - kNamed : 0;
+        for (uint64_t number = begun; number-- > complete + unnamed;) {
             const uint32_t kernel = kernels_[number % kNamed].load(std::memory_order_relaxed);
             if (kernel == 0) continue;
+            const auto at = std::find(held.begin(), held.end(), kernel);
+            if (at != held.end()) {
+                held.erase(at);
+                continue;
+            }
             ++all.launches;
             all.kernels.insert(kernel);
         }
+        all.more = unnamed > held.size();
         return all;
     }
 

@@ -213,6 +213,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
         await_room(record, &status, &reply_bytes);
     if (status != CUDA_SUCCESS) [[unlikely]]
         execute_again(record, &status, &reply_bytes);
+    if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]
+        status = ended;  // work that it waited for may have been dropped
     let_go();
     finish(record, status, reply_bytes);
     return Step::kDone;
@@ -242,6 +244,8 @@ void Lane::note_uses() {
 }
 
 CUresult Lane::execute(const RecordHeader& record, uint32_t* reply_bytes) {
+    if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]
+        return ended;
     try {
         if (static_cast<Op>(record.op) == Op::kWaitLane) return wait_lane(record);
         return call_handler(record, reply_bytes);

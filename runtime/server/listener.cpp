@@ -213,6 +213,8 @@ bool Listener::time_to_leave() {
     if (stop_.load()) return true;
     if (!busy && stop_if_idle_.load()) return true;
     if (owner_.server && owner_.server->fatal() != CUDA_SUCCESS) {
+        // What does not end takes the GPU from the programs that go on elsewhere.
+        if (owner_.server->context_lives() && !owner_.server->holds()) return true;
         if (!busy || now - owner_.server->fatal_since_ns() > kFaultGrace) return true;
     }
     // The memory of a stuck session is freed when the process exits, as no other session is left.
@@ -235,6 +237,7 @@ void Listener::close_door() {
 
 bool Listener::wind_up() {
     if (owner_.server) owner_.server->stop_sessions("the server was stopped");
+    if (owner_.server && owner_.server->context_lives()) return false;
     for (const auto& connection : connections_) connection->hang_up();
     uint64_t started = journal::now_ns();
     while (true) {

@@ -150,6 +150,7 @@ std::unique_ptr<Standby> expect_takeover(const Options& options, Server& server,
     auto standby = std::make_unique<Standby>(server.device(), options.key,
                                              [&server](const std::string& line) { server.note(line); });
     server.expect_takeover([each = standby.get()] { return each->ready(); },
+                           [each = standby.get()] { return each->comes(); },
                            [&listener] { listener.wake(); });
     listener.stand_in(standby.get(), lock);
     return standby;

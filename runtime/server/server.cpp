@@ -155,37 +155,84 @@ void Server::poison(CUresult status) {
             std::lock_guard lock(mutex_);
             at_fault = suspects();
             fault_ = describe_fault(status, report, at_fault);
-            fatal_since_.store(journal::now_ns());
-            fatal_.store(status);
-            journal_.end(journal::Ending::kFault);
-            for (size_t i = 0; i < sessions_.size(); ++i) {
-                const std::string why =
-                    fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : "");
-                hold ? sessions_[i]->hold(why) : sessions_[i]->poison(status, why);
-            }
+            end_sessions(status, at_fault, hold);
         }
         note_fault(at_fault, hold);
-        if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
         if (!hold) return;
         holds_.store(true);
         begin_takeover_();
     });
 }
 
+// The caller holds mutex_. `at_fault`: of each session, in order.
+void Server::end_sessions(CUresult status, const std::vector<Suspect>& at_fault, bool hold) {
+    fatal_since_.store(journal::now_ns());
+    fatal_.store(status);
+    journal_.end(journal::Ending::kFault);
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+        Session& session = *sessions_[i];
+        const std::string why = fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : "");
+        if (session.ended_with() != CUDA_SUCCESS) continue;
+        if (hold)
+            session.hold(why);
+        else if (context_lives())
+            session.end_work(status, why);
+        else
+            session.poison(status, why);
+    }
+}
+
+void Server::give_up_context(uint32_t session, const std::string& why) {
+    std::call_once(poisoned_, [&] {
+        const bool hold = takes_over();
+        std::vector<Suspect> at_fault;
+        {
+            std::lock_guard lock(mutex_);
+            for (const Session* each : sessions_) {
+                at_fault.push_back({each->called(), 0, 0, {}, each->id() == session, each->tenant()});
+            }
+            fault_ = why;
+            lives_.store(true);
+            end_sessions(CUDA_ERROR_LAUNCH_TIMEOUT, at_fault, hold);
+        }
+        note_fault(at_fault, hold);
+        if (!hold) return;
+        holds_.store(true);
+        begin_takeover_();
+    });
+}
+
+std::string Server::why_no_kernel_limit() const {
+    if (device_.properties().keeps_faults_apart || expects_takeover()) return {};
+    return "the server runs without SMT_KEEPER=takeover, so the end of a kernel that does not stop would be "
+           "the end "
+           "of all programs. Set it and start the server again (`smt server stop`), or set no limit "
+           "(SMT_KERNEL_LIMIT, kernel in SMT_LIMITS)";
+}
+
+void Server::each_session(const std::function<void(Session&)>& call) const {
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_)
+        if (!session->left()) call(*session);
+}
+
 void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     const std::string cleared = report_cleared(at_fault);
-    note(fmt::format("the shared context is lost: {}.{}{} {}", fault_, cleared.empty() ? "" : " ",
-                     cleared.empty() ? "" : cleared + ".",
+    note(fmt::format("the shared context is {}: {}.{}{} {}", context_lives() ? "given up" : "lost", fault_,
+                     cleared.empty() ? "" : " ", cleared.empty() ? "" : cleared + ".",
                      held ? "Programs with nothing under way go on in another process"
                           : "Every session gets this error; the next program starts a fresh server when "
                             "this one has left"));
+    if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
     const auto suspect = [](const Suspect& each) { return !each.cleared(); };
     if (held && std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1)
         offences_.add(std::find_if(at_fault.begin(), at_fault.end(), suspect)->name, journal::now_ns());
 }
 
-void Server::expect_takeover(std::function<bool()> ready, std::function<void()> begin) {
+void Server::expect_takeover(std::function<bool()> ready, std::function<bool()> comes,
+                             std::function<void()> begin) {
     ready_ = std::move(ready);
+    comes_ = std::move(comes);
     begin_takeover_ = std::move(begin);
 }
 
@@ -214,7 +261,7 @@ std::vector<Suspect> Server::suspects() const {
     const journal::Reader names(journal_.path());
     std::vector<Suspect> all;
     for (const Session* session : sessions_) {
-        const UnderWay under_way = session->under_way();
+        const UnderWay under_way = session->begun();
         Suspect suspect{session->called(), under_way.operations, under_way.launches, {},
                         under_way.more,    session->tenant()};
         for (uint32_t kernel : under_way.kernels) suspect.kernels.push_back(names.name(kernel));
@@ -257,6 +304,7 @@ void Server::tick() {
         if (is_fatal(status)) poison(status);
         sharing_.sweep();
     }
+    if (fatal() == CUDA_SUCCESS) watchdog_.look();
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_) {
         if (session->left()) continue;

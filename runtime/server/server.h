@@ -31,6 +31,7 @@
 #include "runtime/server/sharing.h"
 #include "runtime/server/suspension.h"
 #include "runtime/server/takeover/offences.h"
+#include "runtime/server/watchdog.h"
 
 namespace smt::runtime::server {
 
@@ -82,15 +83,26 @@ public:
     // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
     // if they are known, and no new session is accepted. Returns after that in every calling thread.
     void poison(CUresult status);
+    // The same where a kernel of the session does not end (watchdog.h): the context is whole, but this
+    // process leaves. `why`: which kernel, for people.
+    void give_up_context(uint32_t session, const std::string& why);
+    bool context_lives() const { return lives_.load(); }  // once fatal(): it was given up so
+    // Why no tenant can have a limit for its kernels; empty: one can.
+    std::string why_no_kernel_limit() const;
+    // Calls it with the list of sessions locked; those that have left are not among them.
+    void each_session(const std::function<void(Session&)>& call) const;
     // Waits for the error of a fault while the GPU's state is being dumped; SUCCESS: there is no fault. The
     // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
     void keep_faults_in(const std::string& file) { fault_file_ = file; }  // before the first session
-    // Another process can take over. `ready`: it could now; any thread. `begin`: a fault has come, and the
-    // sessions are held (Session::hold()); any thread, does not block. Before the first session.
-    void expect_takeover(std::function<bool()> ready, std::function<void()> begin);
+    // Another process can take over. `ready`: it could now; `comes`: now or later; any thread. `begin`: a
+    // fault has come, and the sessions are held (Session::hold()); any thread, does not block. Before the
+    // first session.
+    void expect_takeover(std::function<bool()> ready, std::function<bool()> comes,
+                         std::function<void()> begin);
     bool expects_takeover() const { return ready_ != nullptr; }
     bool takes_over() const { return ready_ && ready_() && !decided_.load(); }
+    bool standby_comes() const { return comes_ && comes_(); }
     bool holds() const { return holds_.load(); }
     // For the thread that hands over, once holds(): those sessions, the most urgent tenant's first. They
     // exist as long as the process, as the context is lost.
@@ -122,6 +134,7 @@ private:
     void write(const std::string& line, const Session* of);
     void note_left_out();
     void note_fault(const std::vector<Suspect>& at_fault, bool held);
+    void end_sessions(CUresult status, const std::vector<Suspect>& at_fault, bool hold);
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -135,12 +148,14 @@ private:
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
+    std::atomic<bool> lives_{false};
     std::once_flag poisoned_;
-    std::function<bool()> ready_;
+    std::function<bool()> ready_, comes_;
     std::function<void()> begin_takeover_;
     std::atomic<bool> holds_{false};
     std::atomic<bool> decided_{false};
     Offences offences_;
+    Watchdog watchdog_{*this};
     std::string fault_;       // description of the fault; set before fatal_
     std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};

@@ -50,6 +50,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
+    tenant->kernel_limit = kernel_limit(hello);
     if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
     tenant->target = {std::chrono::microseconds(std::min(hello.p99_us, kMostP99)),
                       hello.slowdown_thousandths / 1000.0};
@@ -176,6 +177,7 @@ void Session::end_because(const std::string& why) {
 }
 
 void Session::fault(CUresult fatal) {
+    if (ended_with() != CUDA_SUCCESS) return;  // the error is its own
     device_.properties().keeps_faults_apart ? poison(fatal, "its own kernel has faulted")
                                             : server_.poison(fatal);
 }

@@ -47,6 +47,10 @@ class Lane;
 class Server;
 class TenantMemory;  // memory/tenant_memory.h; never frees the device range, which the session owns
 
+// How long a kernel of the program may run without progress: the shorter one of what it and this server say;
+// zero: any time.
+schedule::Duration kernel_limit(const protocol::Hello& hello);
+
 class Session final : public device::Guest {
 public:
     Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello);
@@ -61,14 +65,22 @@ public:
     void end_because(const std::string& why);  // the same for a fault of its own, which is logged
     // Any thread: from now on every call of the client returns `fatal`. The program prints `why`.
     void poison(CUresult fatal, const std::string& why);
+    // Any thread: the same, and no record has an effect any more, while the context goes on. What of its work
+    // can be stopped is; works(): the rest is not over yet.
+    void end_work(CUresult fatal, const std::string& why);
+    bool works();
+    CUresult ended_with() const { return static_cast<CUresult>(ended_with_.load(std::memory_order_relaxed)); }
     // Any thread: the text that the program prints when it loses the server. The first call counts.
     void say_farewell(const std::string& why);
     // Takeover (takeover/README.md). hold(): any thread; its lanes stop after their record, its own thread
     // likewise, until give_up() or leave(). `why`: what its program is told if it ends.
     void hold(const std::string& why);
     bool held() const { return fate_.load() == Fate::kHeld; }
-    void await_fate();                    // for its threads: returns if the session stays here
-    bool stands_still();                  // all of them are in await_fate()
+    void await_fate();  // for its threads: returns if the session stays here
+    // All of them are in await_fate(), and if the context is whole nothing of it is under way.
+    // why_not_still(): what keeps it, for people.
+    bool stands_still();
+    std::string why_not_still() const;
     void nudge();                         // wakes those that wait for something that will not come
     std::string why_not_carried() const;  // reasons, for people; empty: save() is complete
     std::string save();                   // of a session that stands still
@@ -100,7 +112,7 @@ public:
 
     void fault(CUresult fatal);  // a call returned it: ends the context or the session
     std::string called() const;  // "tenant alice (train, pid 12)"
-    UnderWay under_way() const { return streams_.under_way(); }
+    UnderWay begun() const { return streams_.begun(); }
     // The name of its kernel at the site; empty: the kernel is not of this session.
     std::string kernel_at(const image::FaultSite& site) const;
     bool stuck() const { return stuck_.load(); }  // its client is gone, but its work or a call does not end
@@ -247,6 +259,8 @@ private:
     std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
 
     LaneGate gate_;
+    std::atomic<int> ended_with_{CUDA_SUCCESS};  // by end_work()
+    bool quiet_ = false;                         // nudge(): nothing of it is under way
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};

@@ -18,6 +18,7 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
@@ -39,6 +40,14 @@ void set_timeout(int socket, long seconds) {
 }
 
 }  // namespace
+
+schedule::Duration kernel_limit(const protocol::Hello& hello) {
+    const bool service = hello.p99_us != 0 || hello.slowdown_thousandths != 0;
+    const uint64_t own = hello.kernel_limit;
+    const uint64_t all = service ? 0 : settings::number_of(settings::Id::kBestEffortKernel);
+    const uint64_t most = settings::setting(settings::Id::kKernelLimit).takes.most;
+    return std::chrono::seconds(std::min(own && all ? std::min(own, all) : own + all, most));
+}
 
 bool Session::serve() {
     device_.arrived(*this);

@@ -166,7 +166,8 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
 CUresult Streams::enter(Stream& stream, const dispatch::UnmanagedLaunch& launch,
                         dispatch::UnmanagedPass* pass) {
     if (!tenant_->preemptible.load(std::memory_order_relaxed) &&
-        !tenant_->preemptor.load(std::memory_order_relaxed) && !dispatcher_->gpu_time())
+        !tenant_->preemptor.load(std::memory_order_relaxed) && !dispatcher_->gpu_time() &&
+        !dispatcher_->watches())
         return stream.guard();
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = manage(stream, &managed);

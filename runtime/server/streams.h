@@ -158,6 +158,10 @@ public:
     // The same of the streams that the driver has not come to the end of, whatever is held back. True: there
     // are none. Skips capturing streams. The session's lanes stand.
     bool driver_is_done(UnderWay* left);
+    UnderWay begun() const;      // of that, without launches of which no block has begun, or is under way
+    // The first launch of each stream that runs, for the watch of endless kernels; and other work that the
+    // driver has of a stream, as a launch without a limit.
+    std::vector<dispatch::KernelWatch::Seat> running() const;
 
     // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
     // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's
@@ -165,6 +169,9 @@ public:
     // stand_still(): threads that wait for their turn go on, and launches that the dispatcher keeps back are
     // in Stream::kept; may be repeated.
     void stand_still();
+    // The same while the context is whole: what is under way ends, or is stopped between two blocks, first.
+    // False: something does not yet.
+    bool set_aside();
     std::vector<StreamPointer> every() const { return all(); }
     // Without a fault, from time to time: notes what is over, so that after one it does not count as under
     // way.
@@ -192,6 +199,7 @@ public:
 
 private:
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
+    bool works(Stream& stream) const;
     CUresult join_blocking(Stream& legacy);
     CUresult wait_legacy(Stream& stream);
     void let_go(const StreamPointer& stream);  // caller holds mutex_

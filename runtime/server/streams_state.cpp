@@ -1,6 +1,7 @@
 // What another process needs of a session's streams to take it over, and whether they are at rest.
 #include <set>
 
+#include "runtime/dispatch/tenants.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/streams.h"
 
@@ -10,6 +11,13 @@ namespace {
 
 constexpr uint32_t kStreamsPart = 0x53545245;
 
+void keep(Stream& stream, dispatch::LaunchQueue::Works&& kept) {
+    std::set<uint64_t> launches;  // one that was stopped may be in several pieces
+    for (const dispatch::Work& work : kept) launches.insert(work.number);
+    for (size_t i = 0; i < launches.size(); ++i) stream.in_flight.withdraw_last();
+    if (!kept.empty()) stream.kept = std::move(kept);
+}
+
 }  // namespace
 
 void Streams::stand_still() {
@@ -18,11 +26,62 @@ void Streams::stand_still() {
         if (!managed) continue;
         dispatch::LaunchQueue::Works kept;
         managed->abandon(&kept);
-        std::set<uint64_t> launches;  // one that was stopped may be in several pieces
-        for (const dispatch::Work& work : kept) launches.insert(work.number);
-        for (size_t i = 0; i < launches.size(); ++i) stream->in_flight.withdraw_last();
-        if (!kept.empty()) stream->kept = std::move(kept);
+        keep(*stream, std::move(kept));
     }
+}
+
+bool Streams::set_aside() {
+    bool all_are = true;
+    for (const StreamPointer& stream : all()) {
+        if (dispatch::ManagedStream* const managed = stream->managed.load()) {
+            dispatch::LaunchQueue::Works kept;
+            if (!managed->set_aside(&kept)) {
+                all_are = false;
+                continue;
+            }
+            keep(*stream, std::move(kept));
+        }
+        if (stream->busy() && !capturing(stream->handle)) all_are &= query(*stream) != CUDA_ERROR_NOT_READY;
+    }
+    return all_are;
+}
+
+UnderWay Streams::begun() const {
+    UnderWay sum;
+    for (const StreamPointer& stream : all()) {
+        dispatch::ManagedStream* const managed = stream->managed.load();
+        sum.add(stream->in_flight.under_way(stream->synchronized,
+                                            managed ? managed->held_launches() : std::vector<uint32_t>{}));
+    }
+    return sum;
+}
+
+std::vector<dispatch::KernelWatch::Seat> Streams::running() const {
+    std::vector<dispatch::KernelWatch::Seat> seats;
+    for (const StreamPointer& stream : all()) {
+        dispatch::ManagedStream* const managed = stream->managed.load();
+        dispatch::KernelWatch::Seat seat{reinterpret_cast<uintptr_t>(stream.get()),
+                                         tenant_->session,
+                                         tenant_->priority,
+                                         tenant_->kernel_limit,
+                                         {}};
+        if (const auto running = managed ? managed->running() : std::nullopt) {
+            seat.running = *running;
+        } else if (stream->busy() && !(managed && managed->knows_work()) && works(*stream)) {
+            seat.limit = {};  // it may be no launch
+            seat.running.launch = ~stream->uses.load();
+        } else {
+            continue;
+        }
+        seats.push_back(seat);
+    }
+    return seats;
+}
+
+// Whether the driver has work of a stream. It may not be asked while the stream captures.
+bool Streams::works(Stream& stream) const {
+    const std::unique_lock lock(stream.host_function_mutex, std::try_to_lock);
+    return !lock || capturing(stream.handle) || query(stream) == CUDA_ERROR_NOT_READY;
 }
 
 // The lock keeps the stream from beginning to capture: a query would break that.

@@ -42,7 +42,14 @@ class Faults(unittest.TestCase):
         out, code = self.run_all("--states", "idle")
         self.assertEqual(code, 0, out)
         self.assertEqual([case["kind"] for case in self.results()["cases"]],
-                         ["load", "store", "misaligned", "trap"])
+                         ["load", "store", "misaligned", "trap", "endless"])
+
+    def test_an_endless_kernel(self):
+        out, code = self.run_all("--kinds", "endless", "--states", "asking,held,computing")
+        self.assertEqual(code, 0, out)
+        for state in ("asking", "computing"):
+            self.assertEqual(self.results()["states"][state]["outcomes"], {"goes on": 1}, out)
+        self.assertEqual(self.run_all("--kinds", "endless", "--keeper", "0")[1], 2)
 
     def test_without_a_takeover_all_end(self):
         out, code = self.run_all("--kinds", "load", "--states", "idle", "--keeper", "0")

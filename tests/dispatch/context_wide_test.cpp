@@ -119,6 +119,21 @@ TEST_CASE("calls that wait for the whole context are put off while a stream wait
     CHECK(modules_unloaded == 1);
 }
 
+TEST_CASE("calls that wait for the whole context are put off while a kernel may not end") {
+    DriverApi& driver = guarded_driver();
+    event_state = CUDA_SUCCESS;
+    memory_freed = functions_loaded = 0;
+    hold_context_wide_calls(true);
+    CHECK(driver.cuMemFree_v2(1) == CUDA_SUCCESS);
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_ERROR_NOT_READY);
+    CHECK(memory_freed == 0);
+    std::thread loads([&] { CHECK(driver.cuKernelGetFunction(nullptr, nullptr) == CUDA_SUCCESS); });
+    hold_context_wide_calls(false);
+    loads.join();
+    CHECK(functions_loaded == 1);
+    CHECK(memory_freed == 1);
+}
+
 TEST_CASE(
     "a function is loaded when no stream waits for a word: the driver would let nothing begin behind it") {
     DriverApi& driver = guarded_driver();

@@ -184,7 +184,7 @@ TEST_CASE("door control: a report across the ring's end is of two pieces", "[dis
     Frontiers pinned{};
     const auto reported = [&](uint64_t first, uint64_t last) {
         door_calls.clear();
-        CHECK(control.report(kProgramStream, first, last, &pinned) == CUDA_SUCCESS);
+        CHECK(control.report(kProgramStream, first, last, pinned.data()) == CUDA_SUCCESS);
         return door_calls;
     };
     using Calls = std::vector<DriverCall>;

@@ -27,6 +27,7 @@ struct DoorStream {
     Dispatcher dispatcher;
     std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
     ManagedFunction with_door, persistent, failing;
+    bool names = false;  // launches have names in the journal
     std::unique_ptr<ManagedStream> stream;
 
     explicit DoorStream(schedule::Duration ahead = {}, bool gpu_time = false)
@@ -56,6 +57,7 @@ struct DoorStream {
         work.grid[0] = blocks;
         work.total = blocks;
         work.unit = unit;
+        if (names) work.entry.name = name + 1;
         work.parameters.resize(DoorGpu::kOwnBytes);
         std::memcpy(work.parameters.data(), &name, sizeof name);
         return stream->launch(std::move(work));
@@ -403,6 +405,69 @@ TEST_CASE("stream with doors: without its client what is in flight is stopped, a
     other.stream->abandon();
     CHECK(other.come_to_end().launch == 0);
     CHECK(other.gpu.ran.size() < 100);
+}
+
+TEST_CASE("stream with doors: a launch runs when nothing of its stream is in front of it", "[dispatch]") {
+    DoorStream it;
+    it.names = true;
+    it.tenant->kernel_limit = std::chrono::seconds(1);
+    it.dispatcher.enter(it.tenant);
+    it.tenant->preemptible = true;
+    it.gpu.enqueue_unit();
+    it.begin(1, 200);
+    CHECK_FALSE(it.stream->running());
+    it.gpu.run(1);
+    std::optional<Running> seen = it.stream->running();
+    REQUIRE(seen);
+    CHECK((seen->name == 1 && seen->stops && !seen->seen));
+    it.gpu.run(100);
+    it.stream->running();
+    std::optional<Running> later = it.stream->running();
+    REQUIRE(later);
+    CHECK((later->launch == seen->launch && later->progress != seen->progress));
+    while (!it.stream->stop()) it.gpu.run(1);
+    CHECK(it.stream->running());  // its units in hand are not over
+    it.come_to_end();
+    CHECK_FALSE(it.stream->running());
+    it.stream->pass_through();
+    it.come_to_end();
+    CHECK(it.gpu.ran == each_once(1, 200));
+    CHECK_FALSE(it.stream->running());
+    it.dispatcher.exit(it.tenant);
+}
+
+TEST_CASE("stream with doors: launches that wait are held, and those with the driver are not", "[dispatch]") {
+    DoorStream it;
+    it.names = true;
+    REQUIRE(it.launch(it.with_door, 0, 200) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.with_door, 1, 200) == CUDA_SUCCESS);
+    CHECK(it.stream->held_launches() == std::vector<uint32_t>{1, 2});
+    REQUIRE(it.stream->run({}, 20) == CUDA_SUCCESS);
+    CHECK(it.stream->held_launches() == std::vector<uint32_t>{2});
+    it.come_to_end();
+    CHECK(it.stream->held_launches() == std::vector<uint32_t>{1, 2});
+    it.stream->pass_through();
+    CHECK(it.stream->held_launches().empty());
+    it.come_to_end();
+}
+
+TEST_CASE("stream with doors: what is set aside is stopped first, and no block of it is lost", "[dispatch]") {
+    DoorStream it;
+    it.begin(2, 200);
+    it.gpu.run(60);
+    LaunchQueue::Works kept;
+    CHECK_FALSE(it.stream->set_aside(&kept));
+    CHECK(kept.empty());
+    it.come_to_end();
+    const size_t ran = it.gpu.ran.size();
+    REQUIRE(it.stream->set_aside(&kept));
+    REQUIRE(kept.size() == 2);
+    CHECK(ran < 400);
+    CHECK(kept[0].done + kept[1].done == ran);
+    CHECK(it.launch(it.with_door, 2, 10) != CUDA_SUCCESS);
+    LaunchQueue::Works again;
+    CHECK(it.stream->set_aside(&again));
+    CHECK(again.empty());
 }
 
 }  // namespace smt::runtime::dispatch

@@ -37,6 +37,13 @@ TEST_CASE("sizes", "[command]") {
         CHECK_THROWS_AS(parse_bytes(bad), Misuse);
 }
 
+TEST_CASE("limits for kernels are whole seconds", "[command]") {
+    CHECK(parse_seconds("1") == 1);
+    CHECK(parse_seconds("86400") == 86400);
+    for (const char* bad : {"", "0", "-1", "1.5", "2s", "86401", "soon"})
+        CHECK_THROWS_AS(parse_seconds(bad), Misuse);
+}
+
 TEST_CASE("priorities", "[command]") {
     CHECK(parse_multiprocessors("32") == 32);
     for (const char* bad : {"", "0", "-8", "8x", "5000", "99999999999999999999"})

@@ -49,6 +49,24 @@ TEST_CASE("in flight: the kernels of the newest records are known", "[in_flight]
     CHECK((stream.under_way(0).suspect() && stream.under_way(0).launches == 0));  // earlier ones may be
 }
 
+TEST_CASE("in flight: launches that have not begun do not count", "[in_flight]") {
+    InFlight stream;
+    stream.name(stream.begin(), 5);
+    stream.name(stream.begin(), 6);
+    stream.name(stream.begin(), 6);
+    CHECK(stream.under_way(0, {6}).launches == 2);  // one of two
+    CHECK(stream.under_way(0, {6, 6}).kernels == std::set<uint32_t>{5});
+    CHECK_FALSE(stream.under_way(0, {5, 6, 6}).suspect());
+    CHECK(stream.under_way(0, {5, 6, 6}).operations == 0);
+    // More than have names: they are the newest, and earlier ones may be under way.
+    InFlight many;
+    many.name(many.begin(), 5);
+    for (uint64_t i = 0; i < 2 * InFlight::kNamed; ++i) many.name(many.begin(), 6);
+    const std::vector<uint32_t> held(2 * InFlight::kNamed, 6);
+    CHECK(many.under_way(0, held).more);
+    CHECK_FALSE(many.under_way(1, held).suspect());
+}
+
 TEST_CASE("in flight: a completion word says what is over", "[in_flight]") {
     InFlight stream;
     std::atomic<uint64_t> word{4};

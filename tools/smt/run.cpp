@@ -81,7 +81,11 @@ void export_settings(const Options& options, const std::string& interposer, cons
     if (const std::string* limit = options.value("--memory"))
         settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
     if (const std::string* wait = options.value("--memory-wait"))
-        settings::set(settings::Id::kMemoryWait, std::to_string(parse_memory_wait(*wait)));
+        settings::set(settings::Id::kMemoryWait,
+                      std::to_string(parse_seconds("--memory-wait", settings::Id::kMemoryWait, 0, *wait)));
+    if (const std::string* limit = options.value("--kernel-limit"))
+        settings::set(settings::Id::kKernelLimit,
+                      std::to_string(parse_seconds("--kernel-limit", settings::Id::kKernelLimit, 1, *limit)));
     if (const std::string* count = options.value("--sms"))
         settings::set(settings::Id::kMultiprocessors, std::to_string(parse_multiprocessors(*count)));
     if (const std::string* seed = options.value("--stress"))
@@ -134,7 +138,7 @@ void warn_of_other_settings() {
 int run_program(const Arguments& arguments) {
     Options options = parse_options(arguments, {},
                                     {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
-                                     "--sms", "--memory", "--memory-wait", "--stress"},
+                                     "--sms", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
@@ -178,6 +182,9 @@ const Command run_command = {
     "  --sms N           on N of the GPU's multiprocessors\n"
     "  --memory LIMIT    most device memory that the tenant gets, such as 800M or 4G (smt set changes it)\n"
     "  --memory-wait S   an allocation waits S seconds for room before it fails\n"
+    "  --kernel-limit N  end it when a kernel of it runs for N seconds without progress: "
+    "CUDA_ERROR_LAUNCH_TIMEOUT, "
+    "for it alone\n"
     "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",
     "runs a CUDA program so that it shares the GPU", run_program};
 

@@ -37,12 +37,13 @@ uint32_t parse_multiprocessors(const std::string& text) {
     return static_cast<uint32_t>(value);
 }
 
-uint64_t parse_memory_wait(const std::string& text) {
-    const auto& takes = settings::setting(settings::Id::kMemoryWait).takes;
+uint32_t parse_seconds(const char* option, settings::Id setting, uint64_t least, const std::string& text) {
     uint64_t value = 0;
-    if (!settings::read_number(text, takes.least, takes.most, &value))
-        throw Misuse("--memory-wait wants whole seconds, up to a day (86400), not '" + text + "'");
-    return value;
+    const uint64_t most = settings::setting(setting).takes.most;
+    if (!settings::read_number(text, least, most, &value))
+        throw Misuse(std::string(option) + " wants a number of seconds, from " + std::to_string(least) +
+                     " to " + std::to_string(most) + ", not '" + text + "'");
+    return static_cast<uint32_t>(value);
 }
 
 int parse_priority(const std::string& text) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/settings/table.h"
+
 namespace smt::tools {
 
 // "512M" -> bytes. K, M, G and T are powers of 1024; without one it is bytes. Zero makes no sense.
@@ -14,7 +16,8 @@ int parse_priority(const std::string& text);
 std::string parse_weight(const std::string& text);
 std::string parse_time(const std::string& text);          // --p99; in words that SMT_P99 takes
 std::string parse_slowdown(const std::string& text);      // --slowdown; in words that SMT_SLOWDOWN takes
-uint64_t parse_memory_wait(const std::string& text);      // --memory-wait; seconds
 uint32_t parse_multiprocessors(const std::string& text);  // of --sms
+// Whole seconds from `least` to the most that the setting takes.
+uint32_t parse_seconds(const char* option, settings::Id setting, uint64_t least, const std::string& text);
 
 }  // namespace smt::tools

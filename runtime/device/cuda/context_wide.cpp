@@ -38,6 +38,7 @@ struct State {
     StreamWaits waits{real};
     std::shared_mutex gate;  // shared: a wait is being enqueued; exclusive: a context-wide call
     std::vector<std::function<void()>> deferred;  // with the gate held exclusively
+    std::atomic<bool> held{false};                // hold_context_wide_calls()
     std::atomic<int> wanted{0};                   // calls that look for their moment,
     std::atomic<Clock::rep> wanted_since{0};      // the first of them
     std::atomic<bool> graphs_wait{false};         // some graph holds a host function or waits for a value
@@ -72,7 +73,7 @@ public:
     QuietGate() : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
         lock_.lock();
-        quiet_ = !state.waits.any();
+        quiet_ = !state.held.load() && !state.waits.any();
         if (quiet_) make_deferred();
     }
     explicit operator bool() const { return quiet_; }
@@ -112,7 +113,7 @@ public:
                                 ") and held up other programs' calls for longer than wait in SMT_LIMITS");
             }
         } else {
-            held_up_.change("a stream of its own");
+            held_up_.change(state.held.load() ? "a kernel that may not end" : "a stream of its own");
         }
         std::this_thread::sleep_for(kPoll);
         return true;
@@ -259,6 +260,8 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
 #undef CONTEXT_WIDE
 #undef GUARD
 }
+
+void hold_context_wide_calls(bool hold) { state.held.store(hold); }
 
 bool begin_quiet() {
     QuietGate gate;

@@ -19,7 +19,9 @@
 // longer than `patience` while a call of another session is blocked by it. The values that its streams wait
 // for are then written, as for every session with a program that is gone.
 //
-// Long-running work without such waits still delays these calls, and with them all tenants' next calls.
+// Long-running work without such waits still delays these calls, and with them all tenants' next calls. A
+// kernel that does not end would delay them for ever, so they are held back, as by a stream that waits, when
+// one may be there (server/watchdog.h).
 #pragma once
 
 #include <chrono>
@@ -31,6 +33,9 @@ namespace smt::runtime::device {
 
 // Installs the gate in a driver's table: calls through the table pass it. To be called once in a process.
 void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience);
+
+// Device::hold_wide_calls().
+void hold_context_wide_calls(bool hold);
 
 // Device::begin_quiet() and end_quiet(), for several of these calls in a row that have to be made at one such
 // moment or not at all: while it lasts the gate is the calling thread's.

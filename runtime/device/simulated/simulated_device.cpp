@@ -65,6 +65,11 @@ public:
     void arrived(Guest& guest) override;
     void leaving(Guest& guest) override;
     void left(Guest& guest) override;
+    bool end_work(const Guest& guest, CUresult error) override {
+        const auto tenant = properties_.keeps_faults_apart ? tenant_of(guest) : nullptr;
+        if (tenant) backend_.engine().end_work(*tenant, error);
+        return tenant != nullptr;
+    }
     void made_for(uint32_t session, CUstream stream) override { backend_.engine().made_for(session, stream); }
 
     void allocated(CUdeviceptr address, uint64_t bytes) override {

@@ -40,15 +40,35 @@ bool Session::stands_still() {
         for (const std::shared_ptr<Lane>& lane : lanes_)
             if (lane && !lane->ended()) ++threads;
     }
+    if (server_.context_lives() && !quiet_) return false;
     std::lock_guard lock(fate_mutex_);
     return standing_ >= threads;
 }
 
 void Session::nudge() {
-    streams_.stand_still();
+    if (server_.context_lives())
+        quiet_ = streams_.set_aside();
+    else
+        streams_.stand_still();
     std::lock_guard lock(mutex_);
     for (const std::shared_ptr<Lane>& lane : lanes_)
         if (lane) lane->halt();  // one may have been opened since
+}
+
+std::string Session::why_not_still() const {
+    return server_.context_lives() && !quiet_ ? "work of it is under way that does not end"
+                                              : "a call of it does not return";
+}
+
+void Session::end_work(CUresult fatal, const std::string& why) {
+    ended_with_.store(fatal);
+    poison(fatal, why);
+    streams_.abandon();
+}
+
+bool Session::works() {
+    streams_.abandon();
+    return streams_.query_all() == CUDA_ERROR_NOT_READY;
 }
 
 void Session::give_up(CUresult fatal, const std::string& reason) {
@@ -58,6 +78,7 @@ void Session::give_up(CUresult fatal, const std::string& reason) {
         std::lock_guard lock(fate_mutex_);
         why = told_if_ended_;
     }
+    if (server_.context_lives()) ended_with_.store(fatal);  // a call might wait for ever
     poison(fatal, why);
     {
         std::lock_guard lock(fate_mutex_);

@@ -31,6 +31,7 @@ using namespace std::chrono_literals;
 constexpr int kStandbyDescriptor = 3;
 constexpr int kMostStarts = 4;    // of standbys that end by themselves: then the server goes on without
 constexpr auto kStandStill = 2s;  // for threads that are in a call of the lost driver
+constexpr auto kWorkEnds = 5s;    // for what is under way beside a kernel that does not end
 constexpr auto kPatience = 60s;   // for sessions to be made again: images are loaded
 constexpr useconds_t kNudge = 200;
 
@@ -91,7 +92,7 @@ std::string Standby::start() {
 
 void Standby::tick() {
     if (socket_ < 0) {
-        if (starts_ >= kMostStarts) return;
+        if (starts_ >= kMostStarts) return given_up_.store(true);
         ++starts_;
         if (const std::string why = start(); !why.empty())
             note_(fmt::format("no standby: {}: a fault of the GPU ends all programs", why));
@@ -180,7 +181,7 @@ void Standby::await_answers(Server& server, std::vector<Line> lines, HandedOver*
 // Each when its threads stand still: one whose call does not return holds no other up.
 void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool goes,
                             std::vector<Line>* lines) {
-    const auto until = Clock::now() + kStandStill;
+    const auto until = Clock::now() + (server.context_lives() ? kWorkEnds : kStandStill);
     while (!waiting.empty()) {
         const bool late = Clock::now() > until;
         std::vector<Session*> left;
@@ -194,8 +195,9 @@ void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool 
                     left.push_back(session);
                     continue;
                 }
-                why = "a call of it does not return";
+                why = session->why_not_still();
             }
+            if (why.empty() && server.context_lives()) session->streams().note_what_is_over();
             if (why.empty()) why = send_session(*session, &line.socket);
             if (why.empty())
                 lines->push_back(line);

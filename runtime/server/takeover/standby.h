@@ -1,7 +1,7 @@
 // The server's end of a takeover: a second process of this program that has its context and its socket to the
 // keeper, and waits. After a fault it gets the sessions that have nothing under way.
 //
-// tick() and hand_over() are for the main thread; ready() for any.
+// tick() and hand_over() are for the main thread; ready() and comes() for any.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,7 @@ public:
     // Called periodically: starts the process if there is none, and sees when it is ready or has ended.
     void tick();
     bool ready() const { return ready_.load(); }
+    bool comes() const { return !given_up_.load(); }  // it is ready, or may be later
     // All sessions are decided when it returns: they have left, or were given up. Takes kPatience at most,
     // and the time to write their states.
     HandedOver hand_over(Server& server, int listening, int lock);
@@ -59,6 +60,7 @@ private:
     int pid_ = -1;
     int starts_ = 0;
     std::atomic<bool> ready_{false};
+    std::atomic<bool> given_up_{false};
 };
 
 }  // namespace smt::runtime::server

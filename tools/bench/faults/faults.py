@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What a fault of one program's kernel does to the program beside it, under SMT_KEEPER=takeover.
 
-    faults.py --out OUT [--build BUILD] [--kinds load,store,misaligned,trap] [--states idle,asking,held,...]
+    faults.py --out OUT [--build BUILD] [--kinds load,store,misaligned,trap,endless]
+              [--states idle,asking,held,...]
               [--repeats 5] [--mib 256] [--budget SECONDS] [--keeper takeover] [--device sim]
 
 Each case is a neighbour in a state (parties.cu), a program whose kernel faults, and what became of the
@@ -12,6 +13,9 @@ over itself. Recorded are the neighbour's longest call while the fault was dealt
 computation after it, and what the log says of the takeover; `new` is how long a program takes to start right
 after the fault. Wrong, and the exit code 1: bits that are not right, a hang, an end of a neighbour that had
 nothing under way. --keeper 0 is the server without a takeover, for comparison: every neighbour ends.
+
+The kind endless is a kernel that does not end, of a program with SMT_KERNEL_LIMIT=1. Without a takeover such
+a limit is refused, so it is no kind with --keeper 0 or 1.
 
 Results: OUT/faults.jsonl as cases end, OUT/faults.json with all of them and the figures by state, and a
 table. With --budget no case is begun after that time; SIGTERM likewise ends the run after its case.
@@ -31,13 +35,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
 
-KINDS = "load,store,misaligned,trap"
+KINDS = "load,store,misaligned,trap,endless"
 STATES = "idle,asking,held,computing,copying,array"
 GOES_ON = ("idle", "asking", "held")   # has nothing under way: it must go on
 ENDS = ("array",)                      # cannot be carried over: it must end
 ERRORS = {"load": ("cudaErrorIllegalAddress",), "store": ("cudaErrorIllegalAddress",),
           "misaligned": ("cudaErrorMisalignedAddress",),
-          "trap": ("cudaErrorLaunchFailure", "cudaErrorIllegalInstruction")}
+          "trap": ("cudaErrorLaunchFailure", "cudaErrorIllegalInstruction"),
+          "endless": ("cudaErrorLaunchTimeout",)}
+LIMIT = "1"   # seconds, of the kind endless
 PATIENCE = 60
 REST = {None: 100, "sim": 40_000}   # us between calls of the state asking: longer than grace in SMT_SIM
 ROUNDS = {None: 40_000_000, "sim": 300}   # of the urgent program's kernel in the state held: a second or so
@@ -58,9 +64,9 @@ class Faults:
         self.number, self.over = 0, False
         self.until = time.monotonic() + options.budget
 
-    def child(self, runtime, *arguments, tenant, priority=0):
-        return Child([self.program, *map(str, arguments)],
-                     {**self.environment, **runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY=str(priority))},
+    def child(self, runtime, *arguments, tenant, priority=0, **variables):
+        variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY=str(priority), **variables)
+        return Child([self.program, *map(str, arguments)], {**self.environment, **variables},
                      self.places.preload, PATIENCE, stdin=True)
 
     def run(self):
@@ -89,7 +95,8 @@ class Faults:
                                tenant=f"neighbour{self.number}", priority=-1)
         rounds = ROUNDS[self.options.device] if state == "held" else 0
         # A tenant that faults again and again would be refused.
-        culprit = self.child(runtime, "culprit", kind, rounds, tenant=f"culprit{self.number}", priority=1)
+        culprit = self.child(runtime, "culprit", kind, rounds, tenant=f"culprit{self.number}", priority=1,
+                             **({"SMT_KERNEL_LIMIT": LIMIT} if kind == "endless" else {}))
         started = neighbour.wait_ready() and culprit.wait_ready()
         before = runtime.status() or {"pid": 0}
         if not started or not self.await_standby(runtime, before["pid"]):
@@ -244,7 +251,7 @@ def main():
     parser.add_argument("--preload")
     parser.add_argument("--program", help="in place of BUILD/bin/bench_faults")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--kinds", default=KINDS)
+    parser.add_argument("--kinds", help="default: all")
     parser.add_argument("--states", default=STATES)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--mib", type=int, default=256, help="of the neighbour's memory")
@@ -252,7 +259,9 @@ def main():
     parser.add_argument("--keeper", choices=("takeover", "1", "0"), default="takeover")
     parser.add_argument("--device", choices=("sim",))
     options = parser.parse_args()
-    for name, known in (("kinds", KINDS), ("states", STATES)):
+    kinds = KINDS if options.keeper == "takeover" else KINDS.replace(",endless", "")
+    options.kinds = options.kinds or kinds
+    for name, known in (("kinds", kinds), ("states", STATES)):
         if unknown := set(getattr(options, name).split(",")) - set(known.split(",")):
             parser.error(f"--{name}: {', '.join(sorted(unknown))}: none of {known}")
     os.makedirs(options.out, exist_ok=True)

@@ -11,7 +11,7 @@
 //     whether each bit is right, its error, the longest call of the state in ms, and the time of that last
 //     computation.
 //   bench_faults culprit KIND [ROUNDS]  after a line: a kernel of so many rounds, and behind it one that
-//     faults: load, store, misaligned, trap, or none. Prints the error.
+//     faults: load, store, misaligned, trap, endless (it does not end), or none. Prints the error.
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <unistd.h>
@@ -39,6 +39,11 @@ extern "C" __global__ void faulty_store(int* out) { out[(1ull << 44) + threadIdx
 extern "C" __global__ void faulty_load(int* out) { out[threadIdx.x] = out[(1ull << 44) + threadIdx.x] + 1; }
 extern "C" __global__ void faulty_misaligned(char* out) { *reinterpret_cast<int*>(out + 1) = 1; }
 extern "C" __global__ void faulty_trap() { __trap(); }
+// The word stays 0.
+extern "C" __global__ void endless(const volatile int* word) {
+    while (*word == 0) {
+    }
+}
 
 namespace {
 
@@ -158,7 +163,7 @@ int neighbour(const std::string& state, size_t mib, useconds_t rest) {
 
 int culprit(const std::string& kind, int rounds) {
     uint64_t* out = nullptr;
-    if (cudaMalloc(&out, 4096) != cudaSuccess) return 2;
+    if (cudaMalloc(&out, 4096) != cudaSuccess || cudaMemset(out, 0, 4096) != cudaSuccess) return 2;
     spin<<<1, 32>>>(out, 1);  // the image is loaded
     if (cudaDeviceSynchronize() != cudaSuccess) return 2;
     ready();
@@ -173,6 +178,7 @@ int culprit(const std::string& kind, int rounds) {
     if (kind == "load") faulty_load<<<7, 64>>>(reinterpret_cast<int*>(out));
     if (kind == "misaligned") faulty_misaligned<<<7, 64>>>(reinterpret_cast<char*>(out));
     if (kind == "trap") faulty_trap<<<7, 64>>>();
+    if (kind == "endless") endless<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);
     std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace smt::runtime::device::simulated {
 
@@ -99,6 +100,14 @@ void Engine::touch(Tenant& tenant) {
     attention_ = true;
 }
 
+void Engine::end_work(Tenant& tenant, CUresult error) {
+    int none = CUDA_SUCCESS;
+    Lock lock(world());
+    tenant.fault.compare_exchange_strong(none, error);
+    ended_ = attention_ = true;
+    wake_.notify_all();
+}
+
 void Engine::opened(const StreamPointer& stream) {
     stream->tenant = caller().tenant;
     streams_.push_back(stream);
@@ -141,6 +150,7 @@ void Engine::quietly(const std::function<void()>& change) {
 void Engine::run() {
     Lock lock(world());
     while (!stopping_) {
+        if (std::exchange(ended_, false)) cancel_lost();
         finish_completed();
         tell_waiters();
         std::erase_if(streams_,
@@ -239,9 +249,12 @@ void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
 void Engine::kernel_over(const StreamPointer& stream) {
     std::erase_if(grids_, [&](const auto& each) { return each.first == stream; });
     done_by_machine_.push_back(stream);
-    if (!is_lost(*stream)) return;
-    for (const auto& [other, grid] : grids_) {
-        if (is_lost(*other)) machine_.cancel(*grid);
+    if (is_lost(*stream)) cancel_lost();
+}
+
+void Engine::cancel_lost() {
+    for (const auto& [stream, grid] : grids_) {
+        if (is_lost(*stream)) machine_.cancel(*grid);
     }
 }
 

@@ -68,7 +68,8 @@ public:
     void arrived(const std::shared_ptr<Tenant>& tenant);
     void leaving(Tenant& tenant);
     void left(const std::shared_ptr<Tenant>& tenant);
-    void touch(Tenant& tenant);  // a sign of life
+    void touch(Tenant& tenant);                     // a sign of life
+    void end_work(Tenant& tenant, CUresult error);  // as after a fault of it
 
     // With hosted::world().
     void opened(const std::shared_ptr<SimulatedStream>& stream);  // the calling thread's tenant's,
@@ -122,6 +123,7 @@ private:
     void start(hosted::Lock& lock, const StreamPointer& stream);
     void start_kernel(const StreamPointer& stream, const hosted::Node& node);
     void kernel_over(const StreamPointer& stream);
+    void cancel_lost();
     void start_copy(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
     void start_host_function(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
     void carry_out(hosted::Lock& lock, const StreamPointer& stream, const hosted::Node& node);
@@ -147,6 +149,7 @@ private:
     std::condition_variable wake_;
     bool stopping_ = false;
     uint32_t ever_arrived_ = 0;
+    bool ended_ = false;   // a tenant's work, by end_work()
     uint64_t period_ = 0;  // loads so far
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<StreamPointer> streams_;

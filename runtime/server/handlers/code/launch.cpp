@@ -155,9 +155,13 @@ bool worth_managing(Call& call, const protocol::Launch& launch) {
            call.session.server().dispatcher().maps();
 }
 
-// Whether the launch of a kernel with a door is one to stop. Otherwise it needs no bookkeeping.
+// Whether the launch of a kernel with a door is one to stop, for a policy or because it may not end.
+// Otherwise it needs no bookkeeping.
 bool stops_at_door(Call& call, const Request& request) {
-    if (!call.session.dispatched().preemptible.load(std::memory_order_relaxed)) return false;
+    const dispatch::Tenant& tenant = call.session.dispatched();
+    if (!tenant.preemptible.load(std::memory_order_relaxed) &&
+        tenant.kernel_limit == schedule::Duration::zero())
+        return false;
     return !cooperative(request) && proper(request.launch);
 }
 
@@ -185,6 +189,7 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFu
     work.parameters.reserve(form.launch_offset + std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
+    call.lane.launches(stream, kernel.journal_name);
     CUresult status = managed->launch(std::move(work));
     if (status != CUDA_SUCCESS) return status;
     if (!call.session.device().properties().keeps_sessions_apart) call.session.journal().write(entry);
@@ -202,11 +207,11 @@ CUresult launch_at_door(Call& call, const LoadedKernel& kernel, const Request& r
     return launch_work(call, kernel, kernel.at_door, request, stream, std::move(attributes));
 }
 
-// Notes the launch with the dispatcher, because a less urgent tenant waits for its end.
-CUresult tell_dispatcher(Call& call, Stream& stream) {
+// Notes the launch with the dispatcher, because a less urgent tenant waits for its end, or it is watched.
+CUresult tell_dispatcher(Call& call, const LoadedKernel& kernel, Stream& stream) {
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = call.session.streams().manage(stream, &managed);
-    return status == CUDA_SUCCESS ? managed->note_other() : status;
+    return status == CUDA_SUCCESS ? managed->note_other(kernel.journal_name) : status;
 }
 
 // Launches the kernel and writes the journal entry. `places`: the SMs, if not the tenant's own.
@@ -232,8 +237,9 @@ CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& 
         call.session.code().output_expected().store(true);
         return launch_noted(call, kernel, request, stream.handle, nullptr);
     });
-    if (status == CUDA_SUCCESS && call.session.dispatched().preemptor.load(std::memory_order_relaxed))
-        status = tell_dispatcher(call, stream);
+    if (status == CUDA_SUCCESS && (call.session.dispatched().preemptor.load(std::memory_order_relaxed) ||
+                                   call.session.server().dispatcher().watches()))
+        status = tell_dispatcher(call, kernel, stream);
     return status;
 }
 
@@ -260,6 +266,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
                                          launch.shared_bytes};
     dispatch::UnmanagedPass pass;
     SMT_TRY(call.session.streams().enter(stream, what, &pass));
+    call.lane.launches(stream, kernel.journal_name);  // not before: while it is held back it is no launch
     if (kernel.prints) [[unlikely]] {
         pass.drop();
         return launch_printing(call, kernel, request, stream);
@@ -305,7 +312,6 @@ CUresult handle_launch(Call& call) {
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    if (!captures) call.lane.launches(*target, kernel->journal_name);
     if (!captures && kernel->looked.load(std::memory_order_relaxed) != LoadedKernel::kSettled) [[unlikely]]
         look_for_form(call, *kernel);
     request.form = kernel->managed.load(std::memory_order_acquire);

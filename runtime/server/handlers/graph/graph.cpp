@@ -78,7 +78,6 @@ CUresult handle_graph_launch(Call& call) {
         SMT_TRY(stream->guard());
         return call.driver.cuGraphLaunch(exec, stream->handle);
     }
-    call.lane.launches(*stream, call.session.journal_name_of_graphs());
     const bool prints = call.session.code().graphs_print().load(std::memory_order_relaxed);
     GraphCopies::Launch copy;
     SMT_TRY(
@@ -87,11 +86,15 @@ CUresult handle_graph_launch(Call& call) {
         copy.treatment = "unmanaged: a graph of a program of which one has a kernel that may print";
     const uint32_t treatment = copy.treatment.empty() ? 0 : call.session.journal().name(copy.treatment);
     if (treatment) note_graph(call, *stream, treatment);
-    if (copy.doors && !prints) return launch_with_doors(call, *stream, std::move(copy.doors), treatment);
+    if (copy.doors && !prints) {
+        call.lane.launches(*stream, call.session.journal_name_of_graphs());
+        return launch_with_doors(call, *stream, std::move(copy.doors), treatment);
+    }
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
         request.exec, call.session.journal_name_of_graphs(), treatment, nullptr, 0, 0, 0};
     SMT_TRY(streams.enter(*stream, launch, &pass));
+    call.lane.launches(*stream, call.session.journal_name_of_graphs());
     if (prints) {
         pass.drop();  // the printing turn may depend on other tenants' work
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
