@@ -90,12 +90,14 @@ public:
     int socket() const { return socket_; }
     int priority() const { return dispatched_->priority; }
     // In the process that takes over, in place of serve(). `commit`: told what went wrong (empty: nothing),
-    // before the first lane starts; false: the session stays where it was.
+    // before the first lane starts; false: the session stays where it was. `placed`: its addresses are its
+    // own here, or cannot be.
     struct Taken {
         std::string state;
         int arena = -1;
         std::function<CUresult(uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle)> claim;
         std::function<bool(const std::string& problem)> commit;
+        std::function<void()> placed{};
     };
     bool serve_taken(Taken& taken);
     // Suspension (suspension.h).

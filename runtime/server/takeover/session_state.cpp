@@ -145,7 +145,9 @@ bool Session::live_again(Taken& taken) {
 }
 
 CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
-    SMT_TRY(restore_place(in, taken.arena));
+    const CUresult place = restore_place(in, taken.arena);
+    if (taken.placed) taken.placed();
+    SMT_TRY(place);
     confine();
     SMT_TRY(streams_.open());
     SMT_TRY(streams_.restore(in));

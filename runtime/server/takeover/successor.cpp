@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -52,6 +55,34 @@ private:
     std::map<uint64_t, device::PhysicalMemory::Found> found_;
 };
 
+namespace {
+
+// Programs that come new are not served before the sessions that come have their addresses: they might get
+// them.
+class Places {
+public:
+    void expect() {
+        std::lock_guard lock(mutex_);
+        ++left_;
+    }
+    void found() {
+        std::lock_guard lock(mutex_);
+        --left_;
+        changed_.notify_all();
+    }
+    void await() {  // not for ever: a session may fail before it has come so far
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, std::chrono::seconds(2), [this] { return left_ == 0; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int left_ = 0;
+};
+
+}  // namespace
+
 Successor::~Successor() { close(socket_); }
 
 bool Successor::begin(device::Device& device) {
@@ -86,6 +117,7 @@ void Successor::take_sessions(Server& server, Listener& listener) {
     if (found != CUDA_SUCCESS)
         server.note(
             fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));
+    const auto places = std::make_shared<Places>();
     Packet said;
     std::vector<int> files;
     while (take_any_packet(socket_, &said, &files, -1) && said.kind == PacketKind::kSession &&
@@ -105,10 +137,13 @@ void Successor::take_sessions(Server& server, Listener& listener) {
             close(line);
             return go;
         };
+        places->expect();
+        taken.placed = [places] { places->found(); };
         listener.take(hello.value_or(protocol::Hello{}), control, std::move(taken));
         files.clear();
     }
     keeper::close_all(files);
+    places->await();
 }
 
 }  // namespace smt::runtime::server
