@@ -38,10 +38,13 @@ TEST_CASE("sizes", "[command]") {
 }
 
 TEST_CASE("limits for kernels are whole seconds", "[command]") {
-    CHECK(parse_seconds("1") == 1);
-    CHECK(parse_seconds("86400") == 86400);
-    for (const char* bad : {"", "0", "-1", "1.5", "2s", "86401", "soon"})
-        CHECK_THROWS_AS(parse_seconds(bad), Misuse);
+    const auto limit = [](const char* text) {
+        return parse_seconds("--kernel-limit", settings::Id::kKernelLimit, 1, text);
+    };
+    CHECK(limit("1") == 1);
+    CHECK(limit("86400") == 86400);
+    for (const char* bad : {"", "0", "-1", "1.5", "2s", "86401", "soon"}) CHECK_THROWS_AS(limit(bad), Misuse);
+    CHECK(parse_seconds("--memory-wait", settings::Id::kMemoryWait, 0, "0") == 0);
 }
 
 TEST_CASE("priorities", "[command]") {
