@@ -13,9 +13,10 @@ std::optional<Request> Requests::note(bool works, uint64_t launches, TimePoint n
     std::optional<Request> over;
     begun_ = false;
     if (!counted_) counted_ = works ? launches - std::min<uint64_t>(launches, 1) : launches;
-    // Of launches that have begun and ended since the last look it is not known when: the pause is as long as
-    // it was then.
-    const bool unseen = state_ == State::kPauses && launches > launches_ + (works ? 1 : 0);
+    // Launches have begun and ended since the last look, a moment ago: the pause is as long as it was then.
+    // After a longer time they are taken for the end of a pause as long.
+    const bool unseen =
+        state_ == State::kPauses && launches > launches_ + (works ? 1 : 0) && now - looked_ < knobs_.least;
     const TimePoint pause_end = unseen ? looked_ : now;
     looked_ = now;
     if (state_ == State::kPauses && pause_end - paused_ >= longest_pause()) over = end(paused_, false);

@@ -78,7 +78,8 @@ SuspendReply Suspension::suspend(const std::string& tenant, std::chrono::millise
     const auto begun = SuspensionClock::now();
     Borrowed borrowed(server_, tenant);
     SuspendReply reply;
-    return finished(reply, try_suspend(tenant, borrowed.sessions, patience, &reply), begun);
+    const std::string problem = try_suspend(tenant, borrowed.sessions, patience, &reply);
+    return finished(reply, problem, begun);
 }
 
 SuspendReply Suspension::resume(const std::string& tenant) {
@@ -86,7 +87,8 @@ SuspendReply Suspension::resume(const std::string& tenant) {
     const auto begun = SuspensionClock::now();
     const Borrowed borrowed(server_, tenant);
     SuspendReply reply;
-    return finished(reply, try_resume(tenant, borrowed.sessions, &reply), begun);
+    const std::string problem = try_resume(tenant, borrowed.sessions, &reply);
+    return finished(reply, problem, begun);
 }
 
 std::string Suspension::try_suspend(const std::string& tenant, Sessions& sessions,

@@ -2,12 +2,10 @@
 // launch has run for longer without progress (dispatch/kernel_watch.h).
 //
 //   1. The tenant's programs get CUDA_ERROR_LAUNCH_TIMEOUT from all calls. Its launches that wait are
-//   dropped,
-//      and those that can be stopped get no further block.
+//      dropped, and those that can be stopped get no further block.
 //   2. If its blocks in hand end, that is all: no other tenant has noticed anything.
 //   3. If they do not, the device ends the tenant's work if it can. Else the other sessions go to the
-//   standby,
-//      and this process ends with the kernel. Without a standby all sessions end.
+//      standby, and this process ends with the kernel. Without a standby all sessions end.
 //
 // On a GPU some calls wait for all work, and keep other calls out of the driver meanwhile, those of this
 // class, too (device/cuda/context_wide.h). So they are held back while a launch with a limit makes no

@@ -9,16 +9,16 @@ namespace smt::runtime::dispatch {
 namespace {
 
 using namespace std::chrono_literals;
-using Seat = KernelWatch::Seat;
+using WatchSeat = KernelWatch::Seat;
 
-Seat seat(uint64_t stream, uint64_t launch, schedule::Duration limit = 2s) {
+WatchSeat seat(uint64_t stream, uint64_t launch, schedule::Duration limit = 2s) {
     return {.stream = stream,
             .session = static_cast<uint32_t>(stream),
             .limit = limit,
             .running = {.launch = launch}};
 }
-Seat counted(uint64_t stream, uint64_t launch, uint64_t tickets) {
-    Seat made = seat(stream, launch);
+WatchSeat counted(uint64_t stream, uint64_t launch, uint64_t tickets) {
+    WatchSeat made = seat(stream, launch);
     made.running.seen = true;
     made.running.progress = tickets;
     return made;
@@ -28,7 +28,7 @@ struct Watched {
     KernelWatch watch;
     schedule::TimePoint now{};
     // Looks every tenth of a second.
-    std::optional<KernelWatch::Overdue> after(schedule::Duration time, const std::vector<Seat>& seats) {
+    std::optional<KernelWatch::Overdue> after(schedule::Duration time, const std::vector<WatchSeat>& seats) {
         std::optional<KernelWatch::Overdue> found;
         for (const schedule::TimePoint end = now + time; now < end && !found; now += 100ms)
             found = watch.look(now, seats);
@@ -88,7 +88,7 @@ TEST_CASE("kernel watch: what may wait behind another stream's launch is left al
 TEST_CASE("kernel watch: of launches that are new at one look the first one issued was first",
           "[kernel_watch]") {
     Watched all;
-    Seat one = seat(1, 7, 0s), two = seat(2, 3);
+    WatchSeat one = seat(1, 7, 0s), two = seat(2, 3);
     one.running.issued += 2ms, two.running.issued += 1ms;
     CHECK(all.after(3s, {one, two}));  // the second one has the limit
     one.running.launch = two.running.launch = 8;
@@ -109,7 +109,7 @@ TEST_CASE("kernel watch: beside shorter launches of others its time goes on", "[
 TEST_CASE("kernel watch: a more urgent tenant's launches may have its room", "[kernel_watch]") {
     Watched all;
     CHECK_FALSE(all.after(100ms, {seat(2, 3)}));
-    Seat urgent = seat(1, 0, 0s);
+    WatchSeat urgent = seat(1, 0, 0s);
     urgent.priority = 1;
     for (uint64_t launch = 1; launch < 100; ++launch) {
         urgent.running.launch = launch;

@@ -190,7 +190,7 @@ def forked_child():
                 "why": "" if same else f"native {native['rc']}, smt {ours['rc']}: {tail(ours['err'], 200)}"}
 
 
-HELLO = struct.Struct("<IIIIQiiQII64s64s")   # runtime/protocol/handshake.h
+HELLO = struct.Struct("<4IQiiQ2IQ4I64s64s64s")   # runtime/protocol/handshake.h
 WELCOME = struct.Struct("<IIIIQQQii256s")
 VERSION_MISMATCH, REFUSED = 1, 2
 
@@ -224,7 +224,7 @@ def other_protocol():
 
         def hello(version, table=0, magic=harness.MAGIC, name=b"old"):
             return HELLO.pack(harness.KIND_HELLO, magic, version, 0, table, os.getpid(),
-                              0, 0, 0, 0, name, name)
+                              0, 0, 0, 0, 0, 0, 0, 0, 0, name, name, b"")
         first = say(path, hello(999))
         table = first[2] if isinstance(first, tuple) else 0
         packets = {"version 999": (hello(999), VERSION_MISMATCH),

@@ -82,6 +82,7 @@ public:
             return --the()->pinned, CUDA_SUCCESS;
         };
     }
+    ~ChunkDevice() override { the() = nullptr; }
     CUresult enter_thread(runtime::device::Guest*, uint32_t) override { return CUDA_SUCCESS; }
 
     // A mapping with contents of its own, as the memory's owner makes it.

@@ -59,13 +59,14 @@ TEST_CASE("requests: launches that no look saw leave no pause behind", "[policy]
         CHECK_FALSE(line.at(20us + look * 90us, false, 1 + look * 3));
         CHECK(line.requests.at_work(kBegin + 20us + look * 90us));
     }
-    CHECK_FALSE(line.at(2220us, true, 61));  // it was idle for 90 us at least, not for 490
+    CHECK_FALSE(line.at(1820us, true, 61));
     CHECK_FALSE(line.requests.has_begun());
-    line.at(2240us, false, 61);
-    const auto over = line.at(5ms, false, 61);
+    line.at(1840us, false, 61);
+    const auto over = line.at(3ms, true, 70);  // no look for longer than a pause
     REQUIRE(over);
+    CHECK(line.requests.has_begun());
     CHECK(over->launches == 61);
-    CHECK(over->busy == 2240us);
+    CHECK(over->busy == 1840us);
 }
 
 TEST_CASE("requests: long pauses within one are no work", "[policy]") {

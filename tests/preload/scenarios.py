@@ -240,8 +240,8 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0, tenant=b"other"):
-    return struct.pack("<4IQiiQ2IQ2I64s64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
-                       0, 0, 0, 0, 0, 0, 0, tenant, tenant, b"")
+    return struct.pack("<4IQiiQ2IQ4I64s64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
+                       0, 0, 0, 0, 0, 0, 0, 0, 0, tenant, tenant, b"")
 
 
 def machine_code(place):
@@ -293,7 +293,7 @@ def other_server(place):
             # `smt run`, which takes no answer for none
             assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)
         with server.accept()[0] as client:
-            assert len(client.recv(4096)) == 256
+            assert len(client.recv(4096)) == len(hello(0))
             client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0,
                                     0, 0, 0, b"speak version 7"))
             output, errors = finish(begin)

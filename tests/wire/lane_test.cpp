@@ -221,7 +221,7 @@ TEST_CASE("a corrupt ring ends its own session only", "[lane]") {
 }
 
 TEST_CASE("a tenant's limit is its own", "[lane]") {
-    TestSession limited(8 << 20), other;
+    TestSession limited(8 << 20, "limited"), other;
     TestLane small = limited.open_lane(), large = other.open_lane();
     CHECK(small.call(Op::kMemAlloc, MemAlloc{16 << 20, 0, 0}).status == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(large.call(Op::kMemAlloc, MemAlloc{16 << 20, 0, 0}).status == CUDA_SUCCESS);

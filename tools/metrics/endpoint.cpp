@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "runtime/settings/table.h"
 #include "tools/smt/command.h"
