@@ -21,8 +21,8 @@ again:
     mov.u32 %r0, %tid.x;
     setp.ne.u32 %p, %r0, 0;
     @%p bra done;
-    mov.u32 %r1, 1;
-    red.global.add.u32 [%rd3], %r1;
+    mov.u64 %rd6, 1;
+    red.global.add.u64 [%rd3], %rd6;
     ld.param.u64 %rd4, [times];
     setp.eq.u64 %p, %rd4, 0;
     @%p bra done;
@@ -83,6 +83,6 @@ class Driver:
         self.call("cuCtxSynchronize")
 
     def counted(self):
-        found = ctypes.c_uint32()
-        self.call("cuMemcpyDtoH_v2", ctypes.byref(found), self.number, ctypes.c_size_t(4))
+        found = ctypes.c_uint64()
+        self.call("cuMemcpyDtoH_v2", ctypes.byref(found), self.number, ctypes.c_size_t(8))
         return found.value

@@ -97,10 +97,11 @@ class Faults:
         # A tenant that faults again and again would be refused.
         culprit = self.child(runtime, "culprit", kind, rounds, tenant=f"culprit{self.number}", priority=1,
                              **({"SMT_KERNEL_LIMIT": LIMIT} if kind == "endless" else {}))
-        started = neighbour.wait_ready() and culprit.wait_ready()
+        started = neighbour.wait_ready(PATIENCE) and culprit.wait_ready(PATIENCE)
         before = runtime.status() or {"pid": 0}
         if not started or not self.await_standby(runtime, before["pid"]):
             return self.failed(runtime, "the programs or the standby do not start", neighbour, culprit)
+        told = time.monotonic()
         tell(culprit)
         if state == "held":
             if not wait_for(lambda: b"AT WORK" in culprit.out):
@@ -112,7 +113,7 @@ class Faults:
         self.await_successor(runtime, before["pid"])
         tell(neighbour)
         row = self.judge(kind, state, neighbour.finish(), ended, self.reason(runtime))
-        row.update(new, told_s=round(time.monotonic() - fault, 3), **self.takeover(runtime, before["pid"]))
+        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3), **self.takeover(runtime, before["pid"]))
         row["server_lives"] = self.options.keeper == "takeover" and runtime.status() is not None
         return row
 

@@ -25,10 +25,12 @@
 #include <string>
 #include <vector>
 
+constexpr uint32_t kFactor = 1664525;
+
 extern "C" __global__ void advance(uint32_t* data, uint32_t step, size_t n) {
     const size_t stride = size_t{gridDim.x} * blockDim.x;
     for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride)
-        data[i] = data[i] * 1664525u + static_cast<uint32_t>(i) + step;
+        data[i] = data[i] * kFactor + static_cast<uint32_t>(i) + step;
 }
 extern "C" __global__ void spin(uint64_t* out, int rounds) {
     uint64_t x = threadIdx.x + 1;
@@ -63,7 +65,7 @@ void ready() { std::puts("READY"), std::fflush(stdout); }
 // Its memory: words that depend on every step so far, on the device and as they ought to be.
 class Neighbour {
 public:
-    explicit Neighbour(size_t mib) : words_(mib << 18), expected_(words_) {
+    explicit Neighbour(size_t mib) : words_(mib << 18), expected_(std::min(words_, kPiece)) {
         note(cudaMalloc(&data_, words_ * 4));
         note(cudaMemset(data_, 0, words_ * 4));
         note(cudaDeviceSynchronize());
@@ -72,16 +74,21 @@ public:
         for (int i = 0; i < 3; ++i) compute();
     }
 
-    void compute() {
+    // How long it took, in ms.
+    double compute() {
         const auto start = Clock::now();
         ++step_;
-        advance<<<32, 128, 0, stream_>>>(data_, step_, words_);
+        // As few threads as a program that leaves room for others; more where it would take seconds.
+        const unsigned ctas = words_ > kPiece * 4 ? 2048 : 32;
+        advance<<<ctas, 128, 0, stream_>>>(data_, step_, words_);
         note(cudaGetLastError());
         note(cudaStreamSynchronize(stream_));
-        if (error_ != cudaSuccess) return;
-        called(start);
-        for (size_t i = 0; i < words_; ++i)
-            expected_[i] = expected_[i] * 1664525u + static_cast<uint32_t>(i) + step_;
+        if (error_ != cudaSuccess) return 0;
+        const double took = called(start);
+        for (size_t i = 0; i < expected_.size(); ++i)
+            expected_[i] = expected_[i] * kFactor + static_cast<uint32_t>(i) + step_;
+        between_pieces_ = between_pieces_ * kFactor + static_cast<uint32_t>(kPiece);
+        return took;
     }
     void ask(useconds_t rest) {
         size_t free = 0, total = 0;
@@ -101,9 +108,16 @@ public:
         note(cudaMallocArray(&array_, &format, 64, 64));
     }
     void look() {
-        std::vector<uint32_t> found(words_);
-        note(cudaMemcpy(found.data(), data_, words_ * 4, cudaMemcpyDeviceToHost));
-        if (error_ == cudaSuccess && found != expected_) right_ = false;
+        std::vector<uint32_t> found(expected_.size());
+        for (size_t at = 0, piece = 0; at < words_ && right_; at += found.size(), ++piece) {
+            const size_t count = std::min(found.size(), words_ - at);
+            note(cudaMemcpy(found.data(), data_ + at, count * 4, cudaMemcpyDeviceToHost));
+            if (error_ != cudaSuccess) return;
+            const uint32_t beyond = static_cast<uint32_t>(piece) * between_pieces_;
+            right_ =
+                std::equal(found.begin(), found.begin() + static_cast<ptrdiff_t>(count), expected_.begin(),
+                           [beyond](uint32_t word, uint32_t first) { return word == first + beyond; });
+        }
     }
     bool lives() const { return error_ == cudaSuccess; }
     void start_over() { longest_ = 0; }  // what came before READY counts for nothing
@@ -119,10 +133,17 @@ private:
     void note(cudaError_t status) {
         if (error_ == cudaSuccess) error_ = status;
     }
-    void called(Clock::time_point start) { longest_ = std::max(longest_, ms_since(start)); }
+    double called(Clock::time_point start) {
+        const double took = ms_since(start);
+        longest_ = std::max(longest_, took);
+        return took;
+    }
+
+    static constexpr size_t kPiece = size_t{16} << 20;  // words
 
     const size_t words_;
-    std::vector<uint32_t> expected_;
+    std::vector<uint32_t> expected_;  // of the first piece
+    uint32_t between_pieces_ = 0;     // what each word has more than that of the piece in front of it
     uint32_t* data_ = nullptr;
     uint32_t* pinned_ = nullptr;
     cudaArray_t array_ = nullptr;
@@ -153,9 +174,7 @@ int neighbour(const std::string& state, size_t mib, useconds_t rest) {
             usleep(1000);
     }
     const double longest = self.longest();
-    const auto start = Clock::now();
-    if (self.lives()) self.compute();
-    const double first = ms_since(start);
+    const double first = self.lives() ? self.compute() : 0;
     if (self.lives()) self.look();
     self.print(longest, first);
     return 0;
