@@ -21,6 +21,8 @@ constexpr schedule::Duration kLook = 500ns;  // between looks, on a device that 
 constexpr auto kWatch = 20us;                // the same, for the ends of all launches
 constexpr auto kBetweenTimes = 200ms;        // that kernels have taken so far, in the journal
 constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
+constexpr int kTopUpsFed = 4;                // within the time for which the GPU has work of a stream
+constexpr auto kLeastRest = 25us;
 // In a solo session, after the last work. Longer than the time between two launches of a program that waits
 // for each result: to wake the thread would cost the program more than the launch.
 constexpr auto kSoloLingers = 1ms;
@@ -226,11 +228,14 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
 // A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
 schedule::Duration Dispatcher::poll_interval() {
     tops_up_.store(false);
-    const bool any = std::any_of(members_.begin(), members_.end(),
-                                 [](const Member& each) { return each.stream->keeps_back(); });
-    tops_up_.store(any);
+    std::optional<schedule::Duration> fed;
+    for (const Member& each : members_)
+        if (const auto work = each.stream->keeps_back()) fed = std::min(*work, fed.value_or(*work));
+    tops_up_.store(fed.has_value());
     if (settings_.gpu_time) return kWatch;
-    return any ? settings_.ahead / kTopUps : schedule::Duration(learning() ? kShortRest : kRest);
+    if (!fed) return learning() ? kShortRest : kRest;
+    const schedule::Duration most = settings_.ahead / kTopUps;
+    return std::clamp(*fed / kTopUpsFed, std::min<schedule::Duration>(kLeastRest, most), most);
 }
 
 bool Dispatcher::learning() const {

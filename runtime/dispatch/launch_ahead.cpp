@@ -22,21 +22,34 @@ Duration LaunchAhead::cost(const Work& work) const {
     return Duration(static_cast<Duration::rep>(std::clamp(known, 1.0, kLongest)));
 }
 
+// How long a stop waits for it, where another launch runs. All CTAs of a grid with doors come to the door,
+// also those that an earlier run has admitted.
+Duration LaunchAhead::drain(const Work& work) {
+    if (work.endures || !work.function->has_door()) return work.cost;
+    return std::min(work.cost,
+                    kRefused + Duration(static_cast<Duration::rep>(work.total * kRefusedCtaPs / 1000)));
+}
+
 void LaunchAhead::issued(Work& work) {
     if (time_ == Duration::zero()) return;
     work.cost = cost(work);
+    work.drain = drain(work);
     all_ += work.cost;
+    drain_ += work.drain;
     unmarked_ += work.cost;
 }
 
 void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::TimePoint now) {
     if (time_ == Duration::zero() || first == last) return;
     Duration expected{};
-    for (auto work = first; work != last; ++work) expected += work->cost;
+    for (auto work = first; work != last; ++work) expected += work->cost, drain_ -= work->drain;
     all_ -= expected;
     const Duration took = now - std::exchange(since_, now);
-    const double late =
+    double late =
         static_cast<double>(took.count()) / static_cast<double>(std::max<Duration::rep>(1, expected.count()));
+    // The GPU had nothing left, perhaps for long. Launches that seem longer than they are would starve it
+    // more.
+    if (all_ == Duration::zero()) late = std::min(late, 1.0);
     for (auto work = first; work != last; ++work)
         work->queued().learn(blocks_of(*work), static_cast<double>(work->cost.count()) * late);
 }

@@ -25,9 +25,9 @@ void LaunchQueue::issued(Work&& work, TimePoint now) {
     last_issued_ = now;
 }
 
-bool LaunchQueue::wants_marker() const {
+bool LaunchQueue::wants_marker(bool stops) const {
     if (in_flight_with(Form::kGraph)) return true;  // fewer still, and each is long
-    return unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker();
+    return unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker(stops);
 }
 
 bool LaunchQueue::tail(TimePoint now) const { return unmarked_ && now - last_issued_ >= kTail; }

@@ -38,10 +38,11 @@ public:
     uint64_t next_number() { return ++numbers_; }
     uint64_t last_number() const { return numbers_; }
 
-    // The launch-ahead limit is reached. `now`: a function, because the time is rarely needed.
+    // The launch-ahead limit is reached. `stops`: as LaunchAhead::full(). `now`: a function, because the time
+    // is rarely needed.
     template <class Now>
-    bool full(const Now& now) {
-        return ahead_.full(in_flight_) && !ahead_.lets_go(in_flight_, now());
+    bool full(bool stops, const Now& now) {
+        return ahead_.full(in_flight_, stops) && !ahead_.lets_go(in_flight_, now());
     }
     // A policy's launch-ahead limit; zero: the server's.
     void limit(schedule::Duration ahead) {
@@ -50,12 +51,13 @@ public:
     }
     schedule::Duration limit() const { return limit_; }
     bool limited() const { return ahead_.limited(); }  // to less than the server's
+    schedule::Duration in_flight_for() const { return ahead_.all(); }  // of GPU time
     // When what is in flight is expected to be over. Nothing: not known.
     std::optional<TimePoint> expected_end() const { return ahead_.end(in_flight_); }
     void issued(Work&& work, TimePoint now);  // what its launch does not cover waits
     // Launches behind the last marker.
     uint32_t unmarked() const { return unmarked_; }
-    bool wants_marker() const;
+    bool wants_marker(bool stops) const;
     bool tail(TimePoint now) const;  // no further launch follows; the last ones may have no marker
     void marked(uint64_t marker);
     bool any_over(uint64_t marker) const {

@@ -81,7 +81,7 @@ CUresult ManagedStream::issue(Work&& work) {
     // The end of these launches is waited for.
     const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
                          dispatcher_.watches() || !form.may_follow(queue_.in_flight().size());
-    return awaited || queue_.wants_marker() ? mark() : CUDA_SUCCESS;
+    return awaited || queue_.wants_marker(stops_soon()) ? mark() : CUDA_SUCCESS;
 }
 
 // What cannot be stopped must not follow what can: it would overtake what a stop leaves of that. Where a stop
@@ -155,7 +155,7 @@ void ManagedStream::top_up() {
 }
 
 bool ManagedStream::over_launch_ahead() {
-    return queue_.full([this] { return dispatcher_.now(); });
+    return queue_.full(stops_soon(), [this] { return dispatcher_.now(); });
 }
 
 void ManagedStream::go_on() {
@@ -195,9 +195,10 @@ bool ManagedStream::passes_through() {
     return preemptor_.in(State::kPassThrough);
 }
 
-bool ManagedStream::keeps_back() {
+std::optional<schedule::Duration> ManagedStream::keeps_back() {
     std::lock_guard lock(mutex_);
-    return preemptor_.in(State::kPassThrough) && !queue_.waiting().empty();
+    if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty()) return std::nullopt;
+    return queue_.in_flight_for();
 }
 
 void ManagedStream::confine(const schedule::Confinement& confinement) {

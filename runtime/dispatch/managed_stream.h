@@ -132,7 +132,8 @@ public:
     std::optional<Abilities> take_unheard();
     void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
-    bool keeps_back();  // poll() hands over launches that are kept here
+    // GPU time of what is in flight, where launches are kept here.
+    std::optional<schedule::Duration> keeps_back();
     bool ready();       // halt() and change() take effect on the run under way
     void confine(const schedule::Confinement& confinement);  // launches from now on
     void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait

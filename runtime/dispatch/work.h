@@ -159,7 +159,9 @@ struct Work : KernelCall {
     uint32_t fits = 0;                // CTAs on an SM
     uint64_t total = 0;               // blocks; of a graph, of all its kernels
     uint64_t done = 0;                // of those, in order
-    std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
+    // Of device time, as known when the driver got it: of the launch, and until a stop is rid of it
+    // (launch_ahead.h).
+    std::chrono::nanoseconds cost{}, drain{};
 
     // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
     uint32_t ticket = 0;

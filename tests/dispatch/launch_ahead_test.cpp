@@ -20,6 +20,9 @@ struct Stream {
     LaunchAhead ahead{kTime};
     LaunchAhead::Works in_flight;
     uint64_t blocks = 1000;  // of a launch
+    bool stops = false;
+    bool endures = false;
+    schedule::Duration rest = kLook;
     schedule::TimePoint now = kBegin;
     schedule::TimePoint front_ends = kBegin;
     schedule::Duration idle{};  // that the GPU was, with more to do
@@ -29,16 +32,17 @@ struct Stream {
         Work work;
         work.function = &function;
         work.total = blocks;
+        work.endures = endures;
         if (in_flight.empty()) ahead.begin(now);
         ahead.issued(work);
         in_flight.push_back(std::move(work));
     }
     void top_up() {
-        while (!ahead.full(in_flight) || ahead.lets_go(in_flight, now)) issue();
+        while (!ahead.full(in_flight, stops) || ahead.lets_go(in_flight, now)) issue();
     }
     // The next look, while a launch takes `each`.
     void look(schedule::Duration each) {
-        now += kLook;
+        now += rest;
         auto last = in_flight.begin();
         for (; last != in_flight.end() && front_ends + each <= now; ++last) front_ends += each;
         if (last == in_flight.end()) idle += now - front_ends, front_ends = now;
@@ -76,6 +80,46 @@ TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU
         CHECK(most * each <= 2 * kTime + LaunchAhead::kAtLeast * each);
         CHECK(least >= 1);
     }
+}
+
+TEST_CASE("where a stop should be short, no more is ahead than it takes to feed the GPU", "[dispatch]") {
+    using Times = std::initializer_list<schedule::Duration>;
+    // Many CTAs that leave at the door, and launches that run to their end.
+    const auto [ctas, endures] = GENERATE(std::pair{100'000, false}, std::pair{100, true});
+    for (const schedule::Duration each : Times{5us, 20us, 200us, 3ms}) {
+        Stream stream;
+        stream.stops = true;
+        stream.blocks = static_cast<uint64_t>(ctas);
+        stream.endures = endures;
+        stream.function.function = reinterpret_cast<CUfunction>(1);
+        stream.function.form = dispatch::Form::kDoor;
+        size_t most = 0;
+        stream.top_up();
+        for (int i = 0; i < 20'000; ++i) {
+            // As the dispatcher rests, and 60 us more until the thread runs again.
+            stream.rest = std::clamp<schedule::Duration>(stream.ahead.all() / 4, 25us, kLook) + 60us;
+            stream.look(each);
+            if (i == 2'000) stream.idle = {};  // what things cost is known by now
+            stream.top_up();
+            if (i > 2'000) most = std::max(most, stream.in_flight.size());
+        }
+        INFO(ctas << " CTAs, " << each.count() << " ns each, " << most);
+        CHECK(stream.idle == 0ns);
+        CHECK(most * each <= LaunchAhead::kFed * 3 / 2 + LaunchAhead::kAtLeast * each);
+    }
+}
+
+TEST_CASE("short launches of few CTAs, of which a stop is soon rid, go ahead as far as they take",
+          "[dispatch]") {
+    Stream stream;
+    stream.stops = true;
+    stream.blocks = 100;
+    stream.function.function = reinterpret_cast<CUfunction>(1);
+    stream.function.form = dispatch::Form::kDoor;
+    stream.cost().set_block_ps(1'000'000);  // 100 us
+    stream.top_up();
+    // Each costs a stop 3 us, but for the one that runs.
+    CHECK(stream.in_flight.size() == 1 + 7);
 }
 
 TEST_CASE("a policy's limit is below the server's, and ends", "[dispatch]") {
@@ -154,8 +198,8 @@ TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]
     works.front().total = 5;
     ahead.issued(works.front());
     ahead.ended(works.begin(), works.end(), kBegin);
-    CHECK_FALSE(ahead.wants_marker());
-    CHECK_FALSE(ahead.full(works));
+    CHECK_FALSE(ahead.wants_marker(true));
+    CHECK_FALSE(ahead.full(works, true));
     CHECK(stream.cost().block_ps() == 0);
 }
 
