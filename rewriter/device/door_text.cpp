@@ -1,8 +1,9 @@
 // door.h says what the words mean. The first load may get an old frontier from the multiprocessor's cache.
 // That is no more than what is admitted, since a frontier never goes back, and it saves most CTAs the way to
 // the second-level cache. A CTA that it does not admit asks again, but for early ones, for which the atomic
-// operation is soon enough. The first thread decides for its CTA and the barrier tells the others. All CTAs
-// of a cluster decide alike, since they have one index.
+// operation is soon enough, and so it is for later ones of an exact run, of which no step begins with them.
+// The first thread decides for its CTA and the barrier tells the others. All CTAs of a cluster decide alike,
+// since they have one index.
 //
 // A kernel may begin before the one in front of it is over. So the next run is begun only if its frontier is
 // untouched, and a unit that moves a frontier looks whether the run was begun meanwhile.
@@ -21,7 +22,7 @@ constexpr std::string_view kPlaceholder = "PARAMETER";
 
 constexpr const char* kBegin = R"(
 {
-  .reg .pred none, refused, first, clustered, early, last, asks, beyond, done;
+  .reg .pred none, refused, first, clustered, early, last, asks, exact, beyond, done;
   .reg .b32 x, y, z, n, unit, place, stopped, run, word, limit, shift;
   .reg .b64 stop, frontier;
   ld.param.u64 stop, [PARAMETER];
@@ -81,18 +82,25 @@ DECIDE:
   ld.param.u16 n, [PARAMETER+30];
   setp.lt.u32 early, place, n;
   or.pred asks, early, last;
+  ld.param.u8 n, [PARAMETER+29];
+  setp.gt.u32 exact, n, 1;
+  or.pred asks, asks, exact;
   @asks ld.relaxed.gpu.global.u32 stopped, [stop];
   and.b32 n, word, 0x40000000;
   setp.ne.and.u32 done, n, 0, early;
   @done bra ADMITTED;
   ld.param.u8 shift, [PARAMETER+28];
+  not.pred done, early;
+  and.pred exact, exact, done;
+  @exact mov.u32 shift, 31;
   shr.u32 x, unit, shift;
   shl.b32 y, x, shift;
   and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 beyond, unit, limit;
   setp.eq.or.u32 done, y, unit, beyond;
   @!done bra ADMITTED;
-  @early bra ASK;
+  or.pred done, early, exact;
+  @done bra ASK;
   ld.relaxed.gpu.global.u32 stopped, [stop];
   ld.relaxed.gpu.global.u32 word, [frontier];
   and.b32 limit, word, 0x3fffffff;
@@ -107,6 +115,7 @@ ASK:
   @done bra STOP;
   add.u32 x, x, 2;
   shl.b32 x, x, shift;
+  @exact add.u32 x, unit, 1;
   and.b32 n, word, 0x40000000;
 RAISE:
   or.b32 x, x, n;
@@ -135,6 +144,7 @@ JUDGE:
   @refused bra AGREE;
 ADMITTED:
   ld.param.u8 n, [PARAMETER+29];
+  and.b32 n, n, 1;
   setp.ne.and.u32 last, n, 0, last;
   @!last bra AGREE;
   ld.param.u32 run, [PARAMETER+16];
@@ -150,7 +160,8 @@ KERNEL:
 
 static_assert(offsetof(DoorLaunch, run) == 16 && offsetof(DoorLaunch, from) == 20 &&
               offsetof(DoorLaunch, to) == 24 && offsetof(DoorLaunch, step.shift) == 28 &&
-              offsetof(DoorLaunch, step.next) == 29 && offsetof(DoorLaunch, step.early) == 30);
+              offsetof(DoorLaunch, step.how) == 29 && offsetof(DoorLaunch, step.early) == 30);
+static_assert(kDoorDecides == 1 && kDoorExact == 2);
 static_assert(kFinalFrontier == 0x80000000 && kBegunFrontier == 0x40000000);
 
 }  // namespace

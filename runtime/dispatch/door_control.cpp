@@ -15,16 +15,22 @@ namespace {
 constexpr uint64_t kStepPs = 2'000'000;
 constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
 constexpr int kLeastShift = 3, kMostShift = 12, kWidestShift = 28;
+// What to ask and to move the frontier costs a unit, about 2 us, is little of a unit that takes so long.
+// Units that begin at once move it one after the other, as do those that follow.
+constexpr double kLongUnitPs = 30e6;
+constexpr uint64_t kBetweenMovesPs = 8'000;
+constexpr double kMovePs = 3'000, kMovesAtOnce = 0.01;  // the latter: of the launch's time, at most
 constexpr double kQuickPs = 25e6;  // a stop may have to wait for early units that it finds decided on
 // Each of them may move the frontier: atomic operations on one word, one after the other.
 constexpr uint16_t kMostUndecided = 256;
 
 }  // namespace
 
-DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole) {
+DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool waits) {
     const uint64_t step = block_ps ? kStepPs / (block_ps * unit) : blocks / unit / kStepsUnknown;
     const double all = static_cast<double>(block_ps) * static_cast<double>(blocks);
-    const uint64_t waves = (blocks + places - 1) / places;
+    const uint64_t waves = (blocks + places - 1) / places, at_once = std::min(blocks, places);
+    const bool whole = waits && blocks <= places;
     DoorPace pace;
     pace.shift = static_cast<uint8_t>(
         whole ? std::min(static_cast<int>(std::bit_width(blocks)), kWidestShift)
@@ -32,11 +38,17 @@ DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t blo
     pace.quick = block_ps && all <= kQuickPs * static_cast<double>(waves);
     const uint64_t early = (pace.quick && all <= kQuickPs ? blocks : places) / unit;
     pace.early = static_cast<uint16_t>(std::clamp<uint64_t>(early, 1, UINT16_MAX));
+    const double units_at_once = static_cast<double>(at_once) / unit;
+    pace.exact = !waits && block_ps * unit >= kBetweenMovesPs &&
+                 static_cast<double>(block_ps * at_once) >= kLongUnitPs &&
+                 units_at_once * kMovePs <= all * kMovesAtOnce;
     return pace;
 }
 
 smt::DoorStep door_step(const DoorPace& pace, bool decides, bool decided) {
-    return {pace.shift, decides, decided ? pace.early : std::min(pace.early, kMostUndecided)};
+    const int how = (decides ? smt::kDoorDecides : 0) | (pace.exact ? smt::kDoorExact : 0);
+    return {pace.shift, static_cast<uint8_t>(how),
+            decided ? pace.early : std::min(pace.early, kMostUndecided)};
 }
 
 DoorMemory::~DoorMemory() {

@@ -53,11 +53,12 @@ struct DoorPace {
     uint8_t shift = 0;   // DoorStep::shift
     uint16_t early = 1;  // DoorStep::early, where the run in front decides on them
     bool quick = false;  // early units are soon over: the run in front may decide on them
+    bool exact = false;  // units take long: after a stop none begins behind the early ones
 };
 // Of a launch of so many blocks, `unit` of them a unit, `places` of which the device runs at once.
-// `block_ps`: device time of a block; 0: not known. `whole`: one step is all of the launch, so that all of it
-// is admitted or nothing.
-DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool whole);
+// `block_ps`: device time of a block; 0: not known. `waits`: a block may wait for another one. Where all run
+// at once one step is all of the launch, so that all of it is admitted or nothing.
+DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool waits);
 // As the kernel takes it. `decided`: the run in front decides on the early units. Otherwise there are few,
 // since each of them moves the frontier.
 smt::DoorStep door_step(const DoorPace& pace, bool decides, bool decided);

@@ -82,7 +82,7 @@ smt::DoorLaunch GraphDoors::door_of(size_t index, uint32_t from) const {
 
 DoorPace GraphDoors::pace_of(const Node& node) const {
     const auto block_ps = static_cast<uint64_t>(std::ceil(static_cast<double>(node.block_ps) * scale_));
-    return door_pace(uint64_t{node.units} * node.unit, node.unit, node.places, block_ps, node.whole);
+    return door_pace(uint64_t{node.units} * node.unit, node.unit, node.places, block_ps, node.waits);
 }
 
 // A launch that is under way has nodes as they were, of which none decides on one that is changed here.

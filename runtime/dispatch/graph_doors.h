@@ -85,7 +85,7 @@ public:
         uint64_t places = 1;  // blocks that the device runs at once
         uint64_t block_ps =
             0;  // device time of a block, perhaps too long by the time between launches; 0: not known
-        bool whole = false;   // as door_step() takes it
+        bool waits = false;   // as door_pace() takes it
         bool alone = false;   // the next kernel that is added waits for this one, and for no other
         bool nested = false;  // in a child graph
     };

@@ -15,7 +15,8 @@
 //
 // Where the stream may be stopped, less is ahead: a stop waits for all that the driver has. Behind the launch
 // that runs, the CTAs of a launch with a door leave one by one, and one that cannot be stopped any more runs
-// to its end. So no launch follows where that takes kDrain or more, if the GPU has work for kFed.
+// to its end. So no launch follows where that takes kDrain or more, if the GPU has work for kFed. Where a
+// launch takes longer than that by itself, the next one follows when so much of it is left.
 //
 // Not thread-safe: guarded by its stream's lock.
 #pragma once
@@ -63,12 +64,19 @@ public:
     void ended(Works::iterator first, Works::iterator last, schedule::TimePoint now);
     void forget() { all_ = unmarked_ = drain_ = {}; }  // nothing is in flight
 
-    // `stops`: the stream may be stopped, and that should not take long.
-    bool full(const Works& in_flight, bool stops) const {
-        if (time_ == Duration::zero() || in_flight.size() < kAtLeast) return false;
-        return all_ >= time_ || (stops && all_ >= kFed && drain_ - in_flight.front().drain >= kDrain);
+    // `stops`: the stream may be stopped, and that should not take long. `now`: a function, because the time
+    // is rarely needed.
+    template <class Now>
+    bool full(const Works& in_flight, bool stops, const Now& now) const {
+        if (time_ == Duration::zero() || in_flight.empty()) return false;
+        if (in_flight.size() >= kAtLeast && all_ >= time_) return true;
+        if (!stops || all_ < kFed) return false;
+        // The next one most likely takes as long. How long that is is known roughly.
+        if (in_flight.size() == 1) return drain_ >= kDrain && left(now()) >= kFed / 2 + all_ / 4;
+        return drain_ - in_flight.front().drain >= kDrain;
     }
-    Duration all() const { return all_; }  // GPU time of what is in flight
+    // For how long the GPU has work, most likely.
+    Duration left(schedule::TimePoint now) const { return std::max(Duration::zero(), since_ + all_ - now); }
     // When what is in flight is expected to be over, from launches of known cost. Nothing: not known.
     std::optional<schedule::TimePoint> end(const Works& in_flight) const;
     // True: release one more, although the limit is reached.

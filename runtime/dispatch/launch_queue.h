@@ -42,7 +42,7 @@ public:
     // is rarely needed.
     template <class Now>
     bool full(bool stops, const Now& now) {
-        return ahead_.full(in_flight_, stops) && !ahead_.lets_go(in_flight_, now());
+        return ahead_.full(in_flight_, stops, now) && !ahead_.lets_go(in_flight_, now());
     }
     // A policy's launch-ahead limit; zero: the server's.
     void limit(schedule::Duration ahead) {
@@ -51,7 +51,7 @@ public:
     }
     schedule::Duration limit() const { return limit_; }
     bool limited() const { return ahead_.limited(); }  // to less than the server's
-    schedule::Duration in_flight_for() const { return ahead_.all(); }  // of GPU time
+    schedule::Duration fed_for(TimePoint now) const { return ahead_.left(now); }
     // When what is in flight is expected to be over. Nothing: not known.
     std::optional<TimePoint> expected_end() const { return ahead_.end(in_flight_); }
     void issued(Work&& work, TimePoint now);  // what its launch does not cover waits

@@ -198,7 +198,7 @@ bool ManagedStream::passes_through() {
 std::optional<schedule::Duration> ManagedStream::keeps_back() {
     std::lock_guard lock(mutex_);
     if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty()) return std::nullopt;
-    return queue_.in_flight_for();
+    return queue_.fed_for(dispatcher_.now());
 }
 
 void ManagedStream::confine(const schedule::Confinement& confinement) {

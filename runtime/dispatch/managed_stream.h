@@ -132,9 +132,9 @@ public:
     std::optional<Abilities> take_unheard();
     void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
-    // GPU time of what is in flight, where launches are kept here.
+    // For how long the GPU has work, where launches are kept here.
     std::optional<schedule::Duration> keeps_back();
-    bool ready();       // halt() and change() take effect on the run under way
+    bool ready();  // halt() and change() take effect on the run under way
     void confine(const schedule::Confinement& confinement);  // launches from now on
     void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait
     void look_up();              // waiting threads look whether the tenant is suspended

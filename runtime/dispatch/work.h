@@ -155,10 +155,10 @@ struct KernelCall {
 };
 
 struct Work : KernelCall {
-    uint64_t number = 0;              // index among the stream's launches
-    uint32_t fits = 0;                // CTAs on an SM
-    uint64_t total = 0;               // blocks; of a graph, of all its kernels
-    uint64_t done = 0;                // of those, in order
+    uint64_t number = 0;  // index among the stream's launches
+    uint32_t fits = 0;    // CTAs on an SM
+    uint64_t total = 0;   // blocks; of a graph, of all its kernels
+    uint64_t done = 0;    // of those, in order
     // Of device time, as known when the driver got it: of the launch, and until a stop is rid of it
     // (launch_ahead.h).
     std::chrono::nanoseconds cost{}, drain{};

@@ -223,7 +223,7 @@ bool GraphCopy::read_kernel(CUgraphNode node) {
                         .places = places(*kernel, set),
                         .block_ps = kernel->at_door.queued.of(blocks, threads).block_ps(),
                         .nested = nested_});
-    kernels_.back().whole = kernel->at_door.waits && blocks <= kernels_.back().places;
+    kernels_.back().waits = kernel->at_door.waits;
     blocks_ += blocks;
     return true;
 }

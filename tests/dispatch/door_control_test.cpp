@@ -212,7 +212,7 @@ TEST_CASE("door control: only a quick run takes the frontier that the one in fro
         REQUIRE(control.prepare(kProgramStream, kControlStream, false, &run.anew) == CUDA_SUCCESS);
         run.door = control.next_run(0, 1, pace, asks, &run.number);
         CHECK((run.door.run != 0) == asks);
-        CHECK(run.door.step.next == asks);
+        CHECK((run.door.step.how & kDoorDecides) == asks);
         return run.number;
     };
     CHECK(place_of(kLong) == 0);
@@ -247,8 +247,8 @@ TEST_CASE("door control: half a ring is cleared before it is decided on, and no 
     CHECK(door_calls == std::vector<DriverCall>{{Task::kClear, kProgramStream, frontier_at(kHalfRing),
                                                  kHalfRing * sizeof(uint32_t)}});
     for (uint64_t number = kHalfRing; number < kRing - 1; ++number)
-        CHECK(run_on(control).door.step.next == 1);
-    CHECK(run_on(control).door.step.next == 0);
+        CHECK(run_on(control).door.step.how == kDoorDecides);
+    CHECK(run_on(control).door.step.how == 0);
     CHECK(run_on(control).number == kRing);
 }
 
@@ -265,9 +265,25 @@ TEST_CASE("door control: early units are those that run at once, or all of a lau
     CHECK_FALSE(pace(100, 50, kUs).quick);
     CHECK(door_pace(800, 8, 400, kUs / 20, false).early == 50);  // clusters
     CHECK(pace(1 << 29, 1 << 20, 1).early == UINT16_MAX);
-    CHECK(door_pace(1 << 29, 1, 1 << 20, 0, true).shift == 28);
+    CHECK(door_pace(1 << 29, 1, 1 << 29, 0, true).shift == 28);
+    CHECK(door_pace(1 << 29, 1, 1 << 20, 0, true).shift < 28);
     CHECK(door_step({3, 4000, true}, false, true).early == 4000);
     CHECK(door_step({3, 4000, true}, true, false).early == 256);
+}
+
+TEST_CASE("door control: launches of long units are exact, unless that costs them much", "[dispatch]") {
+    constexpr uint64_t kUs = 1'000'000;
+    CHECK(door_pace(4000, 1, 132, kUs * 90 / 132, false).exact);
+    CHECK_FALSE(door_pace(4000, 1, 132, 0, false).exact);
+    CHECK_FALSE(door_pace(4000, 1, 132, kUs * 90 / 132, true).exact);       // it finds its step whole
+    CHECK_FALSE(door_pace(4000, 1, 132, kUs * 20 / 132, false).exact);      // short
+    CHECK(door_pace(4000, 2, 132, kUs * 90 / 132, false).exact);            // clusters
+    CHECK_FALSE(door_pace(32'000, 1, 4224, kUs * 40 / 4224, false).exact);  // many at once
+    CHECK(door_pace(640'000, 1, 4224, kUs * 40 / 4224, false).exact);
+    CHECK_FALSE(door_pace(64'000'000, 1, 8448, kUs * 40 / 8448, false).exact);  // one behind the other
+    const DoorPace exact{.shift = 3, .early = 4000, .exact = true};
+    CHECK(door_step(exact, false, false).how == kDoorExact);
+    CHECK(door_step(exact, true, false).how == (kDoorExact | kDoorDecides));
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {

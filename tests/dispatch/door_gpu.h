@@ -109,7 +109,7 @@ public:
     static bool admits(const DoorLaunch& door, uint32_t unit) {
         const uint32_t stopped = std::atomic_ref(*reinterpret_cast<uint32_t*>(door.stopped)).load();
         if (!admits_one(door, unit, stopped)) return false;
-        if (!door.step.next || unit + 1 != door.to) return true;
+        if (!(door.step.how & kDoorDecides) || unit + 1 != door.to) return true;
         std::atomic_ref next(*reinterpret_cast<uint32_t*>(door.frontier + sizeof(uint32_t)));
         const uint32_t word = next.load();
         if (stopped >= door.run)
@@ -124,10 +124,11 @@ private:
         std::atomic_ref frontier(*reinterpret_cast<uint32_t*>(door.frontier));
         const uint32_t word = frontier.load(), limit = word & (kBegunFrontier - 1), shift = door.step.shift;
         if (word & kBegunFrontier && unit - door.from < door.step.early) return true;
-        if (unit < limit && (unit >> shift << shift) != unit) return true;
+        const bool exact = door.step.how & kDoorExact && unit - door.from >= door.step.early;
+        if (unit < limit && (exact || (unit >> shift << shift) != unit)) return true;
         if (word & kFinalFrontier) return unit < limit;
         if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
-        const uint32_t moved = ((unit >> shift) + 2) << shift | (word & kBegunFrontier);
+        const uint32_t moved = (exact ? unit + 1 : ((unit >> shift) + 2) << shift) | (word & kBegunFrontier);
         if (moved > word) frontier.store(moved);
         return true;
     }

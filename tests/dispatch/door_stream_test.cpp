@@ -18,6 +18,7 @@ namespace {
 using tests::DoorGpu;
 using Seen = schedule::Kernel::State;
 constexpr schedule::Duration kAhead = std::chrono::hours(1);
+constexpr uint64_t kLongBlockPs = 100'000'000;  // of the whole device
 
 struct DoorStream {
     DoorGpu gpu;
@@ -93,8 +94,9 @@ std::vector<DoorGpu::Unit> each_once(uint32_t launches, uint32_t units) {
 
 TEST_CASE("stream with doors: what was stopped goes on where it was, launch after launch", "[dispatch]") {
     std::mt19937_64 random(1);
-    for (const uint32_t unit : {1u, 4u}) {
+    for (const auto& [unit, exact] : {std::pair{1u, false}, {4u, false}, {1u, true}, {4u, true}}) {
         DoorStream it;
+        if (exact) it.with_door.queued.of(200 * unit, 1).set_block_ps(kLongBlockPs);
         it.begin(5, 200 * unit, unit);
         int stops = 0;
         for (schedule::Kernel kernel; it.gpu.ran.size() < 1000; ++stops) {
@@ -116,6 +118,17 @@ TEST_CASE("stream with doors: what was stopped goes on where it was, launch afte
         INFO(stops << " stops");
         CHECK(stops > 8);
         CHECK(it.gpu.ran == each_once(5, 200));
+    }
+}
+
+TEST_CASE("stream with doors: of a launch whose blocks take long none begins after a stop", "[dispatch]") {
+    for (const bool exact : {false, true}) {
+        DoorStream it;
+        if (exact) it.with_door.queued.of(200, 1).set_block_ps(kLongBlockPs);
+        it.begin(1, 200);
+        it.gpu.run(50);
+        REQUIRE(it.stream->stop());
+        CHECK((it.come_to_end().blocks_done == 50) == exact);
     }
 }
 

@@ -297,8 +297,9 @@ TEST_CASE("graph doors: kernels in a row decide on each other, once the graph's 
             REQUIRE(it.gpu.ran.size() == launches * each);
             check_launch(graph, it.gpu.ran, it.gpu.ran.size() - each);
         }
-        const auto decide = std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                          [](const auto& node) { return node->in_exec.step.next; });
+        const auto decide = std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+            return node->in_exec.step.how & kDoorDecides;
+        });
         CHECK(decide == (in_a_row ? 79 : 2));
     }
     INFO(half << " stops half way");

@@ -38,7 +38,8 @@ struct Stream {
         in_flight.push_back(std::move(work));
     }
     void top_up() {
-        while (!ahead.full(in_flight, stops) || ahead.lets_go(in_flight, now)) issue();
+        while (!ahead.full(in_flight, stops, [this] { return now; }) || ahead.lets_go(in_flight, now))
+            issue();
     }
     // The next look, while a launch takes `each`.
     void look(schedule::Duration each) {
@@ -97,7 +98,8 @@ TEST_CASE("where a stop should be short, no more is ahead than it takes to feed 
         stream.top_up();
         for (int i = 0; i < 20'000; ++i) {
             // As the dispatcher rests, and 60 us more until the thread runs again.
-            stream.rest = std::clamp<schedule::Duration>(stream.ahead.all() / 4, 25us, kLook) + 60us;
+            stream.rest =
+                std::clamp<schedule::Duration>(stream.ahead.left(stream.now) / 4, 25us, kLook) + 60us;
             stream.look(each);
             if (i == 2'000) stream.idle = {};  // what things cost is known by now
             stream.top_up();
@@ -199,7 +201,7 @@ TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]
     ahead.issued(works.front());
     ahead.ended(works.begin(), works.end(), kBegin);
     CHECK_FALSE(ahead.wants_marker(true));
-    CHECK_FALSE(ahead.full(works, true));
+    CHECK_FALSE(ahead.full(works, true, [] { return kBegin; }));
     CHECK(stream.cost().block_ps() == 0);
 }
 

@@ -105,6 +105,7 @@ public:
         step_.shift = 3;
         while (step_.shift < 12 && ms * 1e3 / units_ * (1 << step_.shift) < 2) ++step_.shift;
     }
+    void set_exact(bool exact) { step_.how = exact ? smt::kDoorExact : 0; }
     const DoorLaunch& begin() { return run_from(0); }
     const DoorLaunch& resume() { return run_from(done_); }
     const DoorLaunch& none_left() { return run_from(units_); }  // all CTAs leave at once

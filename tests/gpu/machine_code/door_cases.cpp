@@ -12,7 +12,7 @@ struct Stops {
 
 // One launch to its end, with stops at random times.
 void run_with_stops(Bench& bench, Control& control, const Streams& streams, double ms, std::mt19937& random,
-                    const Case& test, Stops& sum) {
+                    Stops& sum) {
     std::uniform_real_distribution<double> moment(0, ms * 1.1e-3);
     ++sum.launches;
     for (uint32_t run = 1;; ++run) {
@@ -113,12 +113,15 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     MUST(cuStreamSynchronize(streams.work));
     const bool same_null = after.result() == expected;
 
-    std::vector<double> times[3];
+    std::vector<double> times[4];
     for (int round = 0; round < 20; ++round) {
         times[0].push_back(time_of(before, streams.work, nullptr));
         control.learn(times[0].back());
         times[1].push_back(time_of(after, streams.work, &none));
         times[2].push_back(time_of(after, streams.work, &control.begin()));
+        control.set_exact(true);
+        times[3].push_back(time_of(after, streams.work, &control.begin()));
+        control.set_exact(false);
     }
     const uint32_t late = control.left();
     const double resume_of_nothing = time_of(after, streams.work, &control.none_left());
@@ -126,7 +129,8 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     Stops stops;
     for (int i = 0; i < 12; ++i) {
         after.begin();
-        run_with_stops(after, control, streams, median(times[2]), random, test, stops);
+        control.set_exact(i % 2 != 0);
+        run_with_stops(after, control, streams, median(times[2]), random, stops);
         stops.wrong += after.result() != expected;
     }
     int registers[2] = {}, ctas[2] = {};
@@ -140,10 +144,11 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     failures += !good;
     row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"threads":%d,"cluster":%u,)"
         R"("same_null":%s,"launches":%d,"runs":%d,"stopped":%d,"partly":%d,"wrong":%d,)"
-        R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,)"
+        R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,"exact":%.4f,)"
         R"("ms_all_refused":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
         build, test.kernel, test.shape.ctas(), threads, test.shape.cluster, same_null ? "true" : "false",
         stops.launches, stops.runs, stops.stopped, stops.partly, stops.wrong, median(times[0]),
         median(times[1]), median(times[2]), median(times[1]) / median(times[0]),
-        median(times[2]) / median(times[0]), resume_of_nothing, registers[0], registers[1], ctas[0], ctas[1]);
+        median(times[2]) / median(times[0]), median(times[3]) / median(times[0]), resume_of_nothing,
+        registers[0], registers[1], ctas[0], ctas[1]);
 }

@@ -114,9 +114,30 @@ TEST_CASE("a run that is stopped admits the units below its frontier, which is f
     }
 }
 
+TEST_CASE("an exact run admits all that asks before a stop, and none behind that") {
+    DoorDevice device;
+    for (const uint16_t early : {0, 1, 9, 64}) {
+        const smt::DoorStep step{kStep.shift, smt::kDoorExact, early};
+        // As far as early units of steps go.
+        const uint32_t by_steps = early == 0 ? 0 : (early - 1) / 8 * 8 + 16;
+        const uint64_t frontier = device.word(0), other = device.word(0);
+        CHECK(device.run({device.word(6), frontier, 7, 0, kUnits, step}) == units(0, kUnits));
+        CHECK(device.at(frontier) == std::max(by_steps, kUnits));
+        CHECK(device.run({device.word(6), other, 7, 10, 30, step}) == units(10, 30));
+        if (early == 0) CHECK(device.at(other) == 30);
+        const uint64_t fresh = device.word(0), moved = device.word(21);
+        CHECK(device.run({device.word(7), fresh, 7, 0, kUnits, step}).empty());
+        CHECK(device.at(fresh) == smt::kFinalFrontier);
+        CHECK(device.run({device.word(7), moved, 7, 0, kUnits, step}) == units(0, 21));
+        CHECK(device.at(moved) == (smt::kFinalFrontier | 21));
+        CHECK(device.run({device.word(0), moved, 7, 0, kUnits, step}) == units(0, 21));
+    }
+}
+
 TEST_CASE("the last unit of a run decides on the next one, of which early units run then") {
     DoorDevice device;
-    const smt::DoorStep early{3, 1, 20};
+    const auto how = GENERATE(as<uint8_t>(), smt::kDoorDecides, smt::kDoorDecides | smt::kDoorExact);
+    const smt::DoorStep early{3, how, 20};
     const uint64_t frontiers = device.words({0, 0, 5, 0}), next = frontiers + 4;
     CHECK(device.run({device.word(6), frontiers, 7, 0, kUnits, early}) == units(0, kUnits));
     CHECK(device.at(next) == smt::kBegunFrontier);
@@ -128,7 +149,7 @@ TEST_CASE("the last unit of a run decides on the next one, of which early units 
     // Without a stop later units move the frontier as ever.
     const uint64_t begun = device.words({smt::kBegunFrontier, 0});
     CHECK(device.run({device.word(0), begun, 8, 10, kUnits, early}) == units(10, kUnits));
-    CHECK(device.at(begun) == (smt::kBegunFrontier | (kUnits + 8)));
+    CHECK(device.at(begun) == (smt::kBegunFrontier | (how == smt::kDoorDecides ? kUnits + 8 : kUnits)));
     CHECK(device.at(begun + 4) == smt::kBegunFrontier);
 }
 
