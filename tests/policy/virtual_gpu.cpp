@@ -64,16 +64,25 @@ void VirtualGpu::arrive() {
     }
 }
 
+Service VirtualGpu::service(size_t index) {
+    const Program& program = programs[index];
+    Worked& service = progress_[index].service;
+    service.session = program.kernel.session;
+    service.tenant = program.kernel.tenant;
+    service.target = program.target;
+    service.over = program.ends_ns.size();
+    service.launches = service.over + (progress_[index].here ? 1 : 0);
+    service.works(progress_[index].here, time());
+    return service.take();
+}
+
 void VirtualGpu::ask(Policy& policy) {
     ask_ = false;
     again_ = kNever;
     Snapshot snapshot{device_, {}};
     for (size_t i = 0; i < programs.size(); ++i) {
         const Program& program = programs[i];
-        if (program.target.any())
-            snapshot.services.push_back({program.kernel.session, program.kernel.tenant, program.target,
-                                         program.ends_ns.size() + (progress_[i].here ? 1 : 0),
-                                         program.ends_ns.size()});
+        if (program.target.any()) snapshot.services.push_back(service(i));
         if (!progress_[i].here) continue;
         Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
         kernel.received = nanoseconds(static_cast<double>(program.blocks) /
@@ -250,8 +259,11 @@ void VirtualGpu::advance(double to) {
 void VirtualGpu::end_blocks() {
     for (Cta& cta : ctas_) {
         if (cta.left > kNothing) continue;
-        ++programs[cta.program].kernel.blocks_done;
-        ++programs[cta.program].blocks;
+        Program& program = programs[cta.program];
+        ++program.kernel.blocks_done;
+        ++program.blocks;
+        program.longest_ns = std::max(program.longest_ns, now_ - program.block_ended_ns);
+        program.block_ended_ns = now_;
         const bool stays = counts_[cta.program][cta.sm] <= quota(cta.program, cta.sm) && takes(cta.program);
         cta.left = stays ? 1 : -1;
         if (stays) continue;
