@@ -57,7 +57,8 @@ void VirtualGpu::arrive() {
         Progress& progress = progress_[i];
         if (progress.here || progress.arrives > now_) continue;
         progress.here = true;
-        if (!programs[i].requests_ns.empty()) programs[i].begun_ns.push_back(now_);
+        const bool begins = programs[i].ends_ns.size() % programs[i].launches == 0;
+        if (!programs[i].requests_ns.empty() && begins) programs[i].begun_ns.push_back(now_);
         progress.in_queue = ++queue_;
         progress.begins = now_ + kStart;
         set(i, State::kRunning);
@@ -299,6 +300,9 @@ void VirtualGpu::end_launch(size_t index) {
     if (served) return end_request(index);
     if (!program.requests_ns.empty()) {
         progress.begins = now_ + program.gap_ns;
+        progress.here = program.host_ns.empty();
+        if (!progress.here)
+            progress.arrives = now_ + program.host_ns[program.ends_ns.size() % program.host_ns.size()];
         return;
     }
     if (program.ends_ns.size() < program.launches && program.gap_ns == 0) return;

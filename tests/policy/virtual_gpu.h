@@ -39,6 +39,9 @@ struct Program {
     double alone_ns = 0;    // that a launch takes alone, as policies see what was received; 0: not told
     std::vector<double> requests_ns = {};  // of a service: when they come; each is `launches` in a row
     Target target = {};                    // of a service
+    // Of a service: the host's time behind each launch of a request, one behind the other, in which it has no
+    // work. None: it launches ahead.
+    std::vector<double> host_ns = {};
 
     // What came of it.
     std::vector<double> ends_ns = {};
