@@ -11,7 +11,6 @@ namespace smt::runtime::dispatch {
 
 using namespace std::chrono_literals;
 using schedule::TimePoint;
-using tests::DoorGpu;
 using tests::TwoTenants;
 
 namespace {
@@ -102,8 +101,7 @@ TEST_CASE("activity: a stream says when a launch begins behind none, and when th
         schedule::Activity taken = it.take();
         CHECK(taken.works);
         CHECK(taken.began == began);
-        it.end(*it.first);
-        it.pass(1ms);
+        it.end(*it.first);  // the GPU does the work of both
         it.end(*also);
         const TimePoint ended = it.now();
         it.pass(250us);
@@ -139,6 +137,18 @@ TEST_CASE("activity: a stream that is gone has no work", "[solo]") {
     REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);  // no service
     CHECK_FALSE(it.two->activity.take().works);
     CHECK(it.two->activity.take().began == TimePoint{});
+}
+
+TEST_CASE("activity: a program's wait for its launches shows their end", "[solo]") {
+    ServiceBeside it;
+    REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
+    CHECK(it.take().works);
+    it.pass(1ms);
+    it.gpu.run();
+    it.first->over(it.first->issued());
+    CHECK_FALSE(it.one->activity.take().works);
+    it.pass(1ms);
+    CHECK(it.take().ended == it.now() - 1ms);
 }
 
 TEST_CASE("activity: other work than launches counts, where others may be stopped for it", "[solo]") {

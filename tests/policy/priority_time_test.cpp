@@ -47,20 +47,20 @@ Program full_training() {
     return made;
 }
 
-struct Beside {
+struct HostBound {
     double p99 = 0;       // ms, of requests
     double requests = 0;  // part of the time in which one was under way
     double training = 0;  // blocks
 };
 
-Beside beside(std::string_view policy_name, double host_us, bool service, bool training,
-              const Target& target = {}) {
+HostBound run_beside(std::string_view policy_name, double host_us, bool service, bool training,
+                     const Target& target = {}) {
     VirtualGpu gpu(device(kPrioritySms));
     if (service) gpu.add(host_bound(host_us, target));
     if (training) gpu.add(full_training());
     const auto policy = make_policy(policy_name);
     gpu.run(*policy, kServed);
-    Beside found;
+    HostBound found;
     if (training) found.training = static_cast<double>(gpu.programs.back().blocks);
     if (!service) return found;
     const Program& served = gpu.programs.front();
@@ -81,10 +81,10 @@ TEST_CASE(
     "priority: beside a service at half load a training has nearly all that its requests leave, and "
     "more than that under slo",
     "[policy]") {
-    const double whole = beside("fifo", 0, false, true).training;
+    const double whole = run_beside("fifo", 0, false, true).training;
     for (const double host_us : {10.0, 30.0, 80.0}) {
-        const Beside alone = beside("fifo", host_us, true, false),
-                     both = beside("priority", host_us, true, true);
+        const HostBound alone = run_beside("fifo", host_us, true, false),
+                        both = run_beside("priority", host_us, true, true);
         const double training = both.training / whole, left = 1 - both.requests;
         std::printf(
             "host %2.0f us: p99 %.3f of alone, requests %.3f of the time, training %.3f: %.3f of the rest\n",
@@ -92,7 +92,7 @@ TEST_CASE(
         CHECK(both.p99 <= 1.02 * alone.p99);
         CHECK(training >= 0.95 * left);
         CHECK(training <= left);
-        const Beside slo = beside("slo", host_us, true, true, {.slowdown = 1.05});
+        const HostBound slo = run_beside("slo", host_us, true, true, {.slowdown = 1.05});
         std::printf("  under slo: p99 %.3f of alone, training %.3f\n", slo.p99 / alone.p99,
                     slo.training / whole);
         CHECK(slo.p99 <= 1.05 * alone.p99);
