@@ -114,7 +114,8 @@ TEST_CASE("free: under slo a tenant whose stop outlasts the request goes on when
     REQUIRE(comes_in_time([&] { return state() == schedule::Kernel::State::kStopping; }));  // it is late
     for (schedule::Kernel kernel; it.first->describe(&kernel); it.first->poll()) it.gpu.finish_program();
     const schedule::TimePoint over = it.device.now();
-    CHECK(comes_in_time([&] { return it.device.now() - over > 500ms; }));
+    // Until slo asks for no further decision.
+    CHECK(comes_in_time([&] { return it.pass(50ms), it.device.now() - over > 5s; }));
     CHECK(state() == schedule::Kernel::State::kStopping);
     it.gpu.run();
     CHECK(comes_in_time([&] { return it.second->passes_through(); }));
