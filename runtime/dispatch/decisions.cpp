@@ -47,8 +47,6 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
     schedule::Snapshot& snapshot = policy_.snapshot();
     snapshot.urgent.clear();
     tenants_.list_urgent(snapshot.urgent);
-    snapshot.services.clear();
-    tenants_.list_services(snapshot.services);
     snapshot.kernels.resize(members_.size());
     const auto look_at = [&](bool those_of_solo) {
         bool any = false;
@@ -72,6 +70,9 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
     };
     if (look_at(false)) solo_.end();
     look_at(true);
+    // Behind the looks, in which streams see ends of work.
+    snapshot.services.clear();
+    tenants_.list_services(snapshot.services);
     std::erase_if(snapshot.kernels, [](const schedule::Kernel& kernel) { return kernel.id == 0; });
 }
 

@@ -36,6 +36,7 @@ ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> ten
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
+    note_work(false, now());
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.number) tenant_->window.give(each.number, {});
     }
@@ -78,6 +79,7 @@ CUresult ManagedStream::issue(Work&& work) {
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
     if (idle) note_gpu_time();
+    note_begin(now);
     // The end of these launches is waited for.
     const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
                          dispatcher_.watches() || !form.may_follow(queue_.in_flight().size());
@@ -118,24 +120,6 @@ CUresult ManagedStream::get_ready() {
     const CUresult status = mark_by_write();
     preemptor_.set_ready(markers_.last());
     return status;
-}
-
-void ManagedStream::prune() {
-    const uint64_t over = markers_.reached();
-    for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
-        if (each.marker > over) break;
-        gpu_time_.over_unmanaged(each.key);
-        note_end();
-        if (times_)
-            times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
-                         true);
-    }
-    if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
-    if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
-        note_over([&](const Work& work) { return LaunchQueue::over_at(work, over); });
-        queue_.over(over, dispatcher_.now());
-    }
-    note_gpu_time();
 }
 
 void ManagedStream::top_up() {

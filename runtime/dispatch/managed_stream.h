@@ -208,6 +208,10 @@ private:
     // So many blocks of the work are over. `whole`: it was not stopped within. `ends`: no block is left.
     void note_part(const Work& work, uint64_t blocks, bool whole, bool ends);
     void note_end();  // a launch is over
+    // Of a service: whether the stream has work, as describe() says it; for Tenant::activity.
+    void note_begin(schedule::TimePoint now);
+    void note_work(uint64_t reached);
+    void note_work(bool works, schedule::TimePoint now);
     bool one_wave(const UnmanagedLaunch& launch);
     template <class Over>
     void note_over(const Over& over) {
@@ -286,6 +290,7 @@ private:
     TicketSamples samples_;
     uint64_t frontiers_asked_ = 0;
     uint32_t frontier_ = 0;      // at the last look
+    bool works_ = false;         // that is noted for a service
     bool gone_ = false;          // its client
     bool stays_ = false;         // what waits here is launched by another process
     bool long_stops_ = false;    // Confinement::kLongStops

@@ -166,6 +166,7 @@ CUresult ManagedStream::note_other(uint32_t kernel) {
     if (watched)
         unmanaged_.in_flight.push_back(
             {.marker = markers_.last(), .name = kernel, .issued = dispatcher_.now(), .before = before});
+    note_work(before);
     if (unasked) begin_unasked({});
     lock.unlock();
     if (unasked)
@@ -371,6 +372,7 @@ void ManagedStream::over(uint32_t issued) {
     note_over([&](const Work& work) { return LaunchQueue::issued_before(work, issued); });
     queue_.over_issued(issued, dispatcher_.now());
     note_gpu_time();
+    note_work(markers_.reached());
 }
 
 }  // namespace smt::runtime::dispatch

@@ -99,6 +99,45 @@ std::optional<Abilities> ManagedStream::take_unheard() {
     return Abilities{.stop = (seen & kStops) != 0, .quota = (seen & kKeepsQuotas) != 0};
 }
 
+void ManagedStream::prune() {
+    const uint64_t over = markers_.reached();
+    for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
+        if (each.marker > over) break;
+        gpu_time_.over_unmanaged(each.key);
+        note_end();
+        if (times_)
+            times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
+                         true);
+    }
+    if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
+    if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
+        note_over([&](const Work& work) { return LaunchQueue::over_at(work, over); });
+        queue_.over(over, dispatcher_.now());
+    }
+    note_gpu_time();
+    note_work(over);
+}
+
+void ManagedStream::note_begin(schedule::TimePoint now) {
+    if (!works_ && tenant_->target.any()) note_work(!at_wait(), now);
+}
+
+void ManagedStream::note_work(uint64_t reached) {
+    if (!tenant_->target.any()) return;
+    const bool works = (queue_.first() || under_way() || reached < markers_.last()) && !at_wait();
+    if (works != works_) note_work(works, dispatcher_.now());
+}
+
+void ManagedStream::note_work(bool works, schedule::TimePoint now) {
+    if (works == works_) return;
+    works_ = works;
+    if (works)
+        tenant_->activity.begins(now);
+    else
+        tenant_->activity.ends(now, tenant_->launched.load(std::memory_order_relaxed),
+                               tenant_->over.load(std::memory_order_relaxed));
+}
+
 void ManagedStream::note_gpu_time() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();

@@ -63,7 +63,7 @@ void Tenants::list_services(std::vector<schedule::Service>& services) const {
         if (tenant->target.any() && tenant->preemptor.load())
             services.push_back({tenant->session, tenant->name, tenant->target,
                                 tenant->launched.load(std::memory_order_relaxed),
-                                tenant->over.load(std::memory_order_relaxed)});
+                                tenant->over.load(std::memory_order_relaxed), tenant->activity.take()});
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dispatch/activity.h"
 #include "runtime/dispatch/gpu_time.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/unmanaged.h"
@@ -42,6 +43,7 @@ struct Tenant {
     schedule::Target target;                     // of a service; nothing: a best-effort tenant
     schedule::Duration kernel_limit{};           // without progress (kernel_watch.h); zero: none
     std::atomic<uint64_t> launched{0}, over{0};  // launches, of a service; those that are over
+    Activity activity;                           // of a service
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
     SmSetPointer places;
@@ -74,9 +76,10 @@ public:
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
     void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
-    void forget_attainments();                                           // another policy begins
-    void list_urgent(std::vector<schedule::Urgent>& urgent) const;       // adds the preemptors
-    void list_services(std::vector<schedule::Service>& services) const;  // adds those beside best-effort ones
+    void forget_attainments();                                      // another policy begins
+    void list_urgent(std::vector<schedule::Urgent>& urgent) const;  // adds the preemptors
+    // Adds those beside best-effort ones, with the pauses since the last call.
+    void list_services(std::vector<schedule::Service>& services) const;
     // The tenant of a session; null: it is not present.
     Tenant* find(uint32_t session) const;
     bool any_above(int priority) const;

@@ -57,6 +57,7 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
                                     pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_),
                                     pass.before_});
     note_gpu_time();
+    note_begin(unmanaged_.in_flight.back().issued);
     if (unasked) begin_unasked({});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);

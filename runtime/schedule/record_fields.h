@@ -167,13 +167,32 @@ void fields(Archive& archive, T& value, const Target& standard) {
 }
 
 template <class Archive, class T>
+void fields(Archive& archive, T& value, const Pause& standard) {
+    auto& [from, to, launches, over] = value;
+    archive("from", from, standard.from);
+    archive("to", to, standard.to);
+    archive("launches", launches, standard.launches);
+    archive("over", over, standard.over);
+}
+
+template <class Archive, class T>
+void fields(Archive& archive, T& value, const Activity& standard) {
+    auto& [works, began, ended, pauses] = value;
+    archive("works", works, standard.works);
+    archive("began", began, standard.began);
+    archive("ended", ended, standard.ended);
+    archive("pauses", pauses, standard.pauses);
+}
+
+template <class Archive, class T>
 void fields(Archive& archive, T& value, const Service& standard) {
-    auto& [session, tenant, target, launches, over] = value;
+    auto& [session, tenant, target, launches, over, activity] = value;
     archive("session", session, standard.session);
     archive("tenant", tenant, standard.tenant);
     archive("target", target, standard.target);
     archive("launches", launches, standard.launches);
     archive("over", over, standard.over);
+    archive("activity", activity, standard.activity);
 }
 
 template <class Archive, class T>

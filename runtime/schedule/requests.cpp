@@ -9,36 +9,70 @@ Duration Requests::longest_pause() const {
     return std::clamp(part, knobs_.least, std::max(knobs_.least, knobs_.most));
 }
 
-std::optional<Request> Requests::note(bool works, uint64_t launches, TimePoint now) {
-    std::optional<Request> over;
-    begun_ = false;
-    if (!counted_) counted_ = works ? launches - std::min<uint64_t>(launches, 1) : launches;
-    // Launches have begun and ended since the last look, a moment ago: the pause is as long as it was then.
-    // After a longer time they are taken for the end of a pause as long.
-    const bool unseen =
-        state_ == State::kPauses && launches > launches_ + (works ? 1 : 0) && now - looked_ < knobs_.least;
-    const TimePoint pause_end = unseen ? looked_ : now;
-    looked_ = now;
-    if (state_ == State::kPauses && pause_end - paused_ >= longest_pause()) over = end(paused_, false);
-    if (state_ != State::kNone && now - began_ >= knobs_.longest) {
-        launches_ = state_ == State::kWorks ? launches : launches_;
-        over = end(state_ == State::kWorks ? now : paused_, true);
+std::vector<Request> Requests::note(const Service& service, TimePoint now) {
+    std::vector<Request> over;
+    const Activity& activity = service.activity;
+    unseen_ = false;
+    if (counted_) {
+        replay(service, over);
+    } else {  // what was before the first look is not known
+        counted_ = service.launches - std::min<uint64_t>(service.launches, activity.works ? 1 : 0);
+        last_ = activity.works ? activity.began : activity.ended;
+        if (activity.works) begin(now, service.over);
     }
-    if (state_ == State::kPauses && (works || unseen) && pause_end - paused_ > knobs_.least)
-        pauses_ += pause_end - paused_;
-    if (works) {
-        if (state_ == State::kNone) {
-            begun_ = true;
-            began_ = now;
-            pauses_ = {};
-        }
-        state_ = State::kWorks;
-    } else if (state_ == State::kWorks || (state_ == State::kPauses && unseen)) {
-        state_ = State::kPauses;
-        paused_ = now;
-        launches_ = launches;
+    if (state_ == State::kPauses && now - paused_ >= longest_pause()) over.push_back(end(paused_, false));
+    if (state_ != State::kNone && now - began_ >= knobs_.longest) {
+        const bool works = state_ == State::kWorks;
+        if (works) launches_ = service.launches;
+        over.push_back(end(works ? now : paused_, true));
+        if (works) begin(now, service.over);
     }
     return over;
+}
+
+// What is older than the last event has been replayed. Times of pauses and of the last begin and end are not
+// read at one moment, so an end may be older than a begin that came behind it.
+void Requests::replay(const Service& service, std::vector<Request>& over) {
+    const Activity& activity = service.activity;
+    for (const Pause& each : activity.pauses)
+        if (each.to > last_) go_on(each, over);
+    // Work of which no pause is told was in front of less than `least`.
+    if (state_ == State::kPauses && (activity.works || activity.began > last_)) state_ = State::kWorks;
+    if (state_ == State::kNone && activity.began > last_) begin(activity.began, service.over);
+    last_ = std::max(last_, activity.began);
+    if (!activity.works && activity.ended >= last_) rest(activity.ended, service.launches);
+}
+
+void Requests::begin(TimePoint at, uint64_t over) {
+    state_ = State::kWorks;
+    unseen_ = true;
+    began_ = at;
+    pauses_ = {};
+    over_before_ = over;
+}
+
+void Requests::rest(TimePoint at, uint64_t launches) {
+    last_ = std::max(last_, at);
+    if (state_ == State::kNone) return;
+    state_ = State::kPauses;
+    paused_ = std::max(at, began_);
+    launches_ = launches;
+}
+
+void Requests::go_on(const Pause& pause, std::vector<Request>& over) {
+    rest(pause.from, pause.launches);
+    last_ = pause.to;
+    if (state_ == State::kPauses) {
+        const Duration took = pause.to - paused_;
+        if (took >= longest_pause())
+            over.push_back(end(paused_, false));
+        else if (took > knobs_.least)
+            pauses_ += took;
+    }
+    if (state_ == State::kNone)
+        begin(pause.to, pause.over);
+    else
+        state_ = State::kWorks;
 }
 
 Request Requests::so_far(uint64_t launches, TimePoint now) const {
@@ -46,11 +80,12 @@ Request Requests::so_far(uint64_t launches, TimePoint now) const {
     return {time, time - pauses_, launches - std::min(launches, counted_.value_or(launches))};
 }
 
-Request Requests::end(TimePoint now, bool cut) {
-    const Duration time = now - began_;
-    const Request request{time, time - pauses_, launches_ - std::min(launches_, *counted_), cut};
+Request Requests::end(TimePoint at, bool cut) {
+    const Duration time = at - began_;
+    const Request request{time, time - pauses_, launches_ - std::min(launches_, *counted_), cut, !unseen_};
     counted_ = launches_;
     state_ = State::kNone;
+    unseen_ = false;
     return request;
 }
 

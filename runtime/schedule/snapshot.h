@@ -80,6 +80,25 @@ struct Target {
     bool any() const { return p99 > Duration::zero() || slowdown > 0; }
 };
 
+// Shorter times without work are no pauses: a program that waits, computes and launches again takes less
+// (policies/priority.cpp: kIdleGrace).
+inline constexpr Duration kLeastPause = std::chrono::microseconds(200);
+
+// A time without work between two bursts of launches.
+struct Pause {
+    TimePoint from{}, to{};
+    uint64_t launches = 0, over = 0;  // of the session, when it began
+};
+
+// When a session has work, as its streams see it: when a launch begins, and when a thread sees the last one's
+// end. Work is what Kernel stands for.
+struct Activity {
+    bool works = false;          // now
+    TimePoint began{}, ended{};  // when work last began behind none, and when all of it last ended
+    std::vector<Pause>
+        pauses;  // of kLeastPause or more that are over: at least those since the last snapshot
+};
+
 // A session of a tenant with a target that shares the server with best-effort tenants, also while it has no
 // work.
 struct Service {
@@ -88,6 +107,7 @@ struct Service {
     Target target;
     uint64_t launches = 0;  // so far
     uint64_t over = 0;      // of them
+    Activity activity = {};
 };
 
 struct Snapshot {

@@ -13,7 +13,7 @@ using tests::DoorGpu;
 
 unsigned marker_writes = 0, marker_questions = 0;
 bool marker_events_fail = false;
-DriverApi counted;  // what the counting functions call
+DriverApi marker_driver;  // what the counting functions call
 
 struct MarkedStream {
     DoorGpu gpu;
@@ -24,18 +24,19 @@ struct MarkedStream {
     MarkedStream() {
         marker_writes = marker_questions = 0;
         marker_events_fail = false;
-        counted = driver;
+        marker_driver = driver;
         driver.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value,
                                             unsigned flags) {
             ++marker_writes;
-            return counted.cuStreamWriteValue64_v2(stream, at, value, flags);
+            return marker_driver.cuStreamWriteValue64_v2(stream, at, value, flags);
         };
         driver.cuEventRecord = [](CUevent event, CUstream stream) {
-            return marker_events_fail ? CUDA_ERROR_INVALID_HANDLE : counted.cuEventRecord(event, stream);
+            return marker_events_fail ? CUDA_ERROR_INVALID_HANDLE
+                                      : marker_driver.cuEventRecord(event, stream);
         };
         driver.cuEventQuery = [](CUevent event) {
             ++marker_questions;
-            return counted.cuEventQuery(event);
+            return marker_driver.cuEventQuery(event);
         };
         pool = std::make_unique<StreamWordsPool>(driver);
         markers = std::make_unique<Markers>(driver, *pool, DoorGpu::kProgram);

@@ -61,6 +61,13 @@ Record full_record() {
     record.snapshot.device = {132, kSm, models::Multiprocessor{3, {600, 0.5, 1.5, 4, 16}}};
     record.snapshot.kernels = {full_kernel(), kernel(2, 0)};
     record.snapshot.urgent = {{5, kBegin - 2s}};
+    record.snapshot.services = {
+        {.session = 7,
+         .tenant = "service",
+         .target = {.p99 = 5ms, .slowdown = 1.25},
+         .launches = 20,
+         .over = 18,
+         .activity = {true, kBegin - 1ms, kBegin - 2ms, {{kBegin - 9ms, kBegin - 8ms, 4, 3}}}}};
     record.decision.assignments = {{1, Action::kWait, "because", {}, 0},
                                    {2, Action::kRun, "why not", {2, 0, 255}, 400}};
     record.decision.confinements = {{1, 96, 100us, "its blocks are long"}};
@@ -118,6 +125,15 @@ TEST_CASE("a line comes back as it was", "[record]") {
     CHECK(back.snapshot.device.sm == kSm);
     CHECK(back.snapshot.device.model->memory.uncoalesced_requests == 16);
     CHECK(back.snapshot.urgent[0].since == kBegin - 2s);
+    REQUIRE(back.snapshot.services.size() == 1);
+    const Service& service = back.snapshot.services[0];
+    CHECK((service.session == 7 && service.launches == 20 && service.over == 18));
+    CHECK(service.target.slowdown == 1.25);
+    CHECK((service.activity.works && service.activity.began == kBegin - 1ms));
+    CHECK(service.activity.ended == kBegin - 2ms);
+    REQUIRE(service.activity.pauses.size() == 1);
+    CHECK((service.activity.pauses[0].from == kBegin - 9ms && service.activity.pauses[0].to == kBegin - 8ms));
+    CHECK((service.activity.pauses[0].launches == 4 && service.activity.pauses[0].over == 3));
     CHECK(said(back.decision) == said(record.decision));
     CHECK(back.decision.confinements[0].longer_than == 100us);
     CHECK(back.decision.again == record.decision.again);

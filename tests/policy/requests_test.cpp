@@ -8,10 +8,24 @@ namespace {
 
 class Timeline {
 public:
-    std::optional<Request> at(Duration moment, bool works, uint64_t launches) {
-        return requests.note(works, launches, kBegin + moment);
+    // Work begins or ends, or a look is made; of the requests that are over, the first.
+    std::optional<Request> at(Duration moment, bool now_works, uint64_t launches) {
+        begin_or_end(moment, now_works, launches);
+        all = requests.note(service_.take(), kBegin + moment);
+        return all.empty() ? std::nullopt : std::optional(all.front());
+    }
+    // Likewise, and no look is made.
+    void begin_or_end(Duration moment, bool now_works, uint64_t launches) {
+        service_.launches = launches;
+        service_.over = launches - (now_works ? 1 : 0);
+        service_.works(works = now_works, kBegin + moment);
     }
     Requests requests;
+    std::vector<Request> all;  // that the last look found over
+    bool works = false;
+
+private:
+    Worked service_;
 };
 
 }  // namespace
@@ -51,22 +65,73 @@ TEST_CASE("requests: one that is seen to be over when the next one begins", "[po
     CHECK(line.at(13ms, false, 14)->launches == 7);
 }
 
-TEST_CASE("requests: launches that no look saw leave no pause behind", "[policy]") {
+TEST_CASE("requests: how rarely a look is made changes nothing", "[policy]") {
+    for (const Duration looks : std::vector<Duration>{90us, 700us, 9ms}) {
+        INFO(looks.count());
+        Timeline line;
+        line.at(0us, false, 0);
+        std::vector<Request> over;
+        uint64_t launches = 0;
+        Duration next{};
+        const auto come_to = [&](Duration moment) {  // with the looks on the way
+            for (; next < moment; next += looks) {
+                line.at(next, line.works, launches);
+                over.insert(over.end(), line.all.begin(), line.all.end());
+            }
+        };
+        for (Duration begin = 10ms; begin < 100ms; begin += 10ms) {
+            for (int i = 0; i < 40; ++i) {  // one launch every 100 us
+                come_to(begin + i * 100us);
+                line.begin_or_end(begin + i * 100us, true, ++launches);
+                come_to(begin + i * 100us + 30us);
+                line.begin_or_end(begin + i * 100us + 30us, false, launches);
+            }
+        }
+        come_to(120ms);
+        REQUIRE(over.size() == 9);
+        for (const Request& each : over) {
+            CHECK(each.time == 3930us);
+            CHECK(each.busy == 3930us);
+            CHECK(each.launches == 40);
+            CHECK_FALSE(each.cut);
+            if (looks < 3930us) CHECK(each.seen);
+        }
+    }
+}
+
+TEST_CASE("requests: of those between two looks all but the first are not seen", "[policy]") {
     Timeline line;
     line.at(0us, true, 1);
-    line.at(20us, false, 1);
-    for (int look = 1; look < 20; ++look) {  // each comes between two launches
-        CHECK_FALSE(line.at(20us + look * 90us, false, 1 + look * 3));
-        CHECK(line.requests.at_work(kBegin + 20us + look * 90us));
-    }
-    CHECK_FALSE(line.at(1820us, true, 61));
-    CHECK_FALSE(line.requests.has_begun());
-    line.at(1840us, false, 61);
-    const auto over = line.at(3ms, true, 70);  // no look for longer than a pause
-    REQUIRE(over);
+    line.begin_or_end(1ms, false, 5);
+    line.begin_or_end(4ms, true, 6);
+    line.begin_or_end(5ms, false, 9);
+    line.begin_or_end(8ms, true, 10);
+    REQUIRE(line.at(9ms, true, 12));
+    REQUIRE(line.all.size() == 2);
+    CHECK((line.all[0].seen && line.all[0].launches == 5 && line.all[0].time == 1ms));
+    CHECK((!line.all[1].seen && line.all[1].launches == 4 && line.all[1].time == 1ms));
     CHECK(line.requests.has_begun());
-    CHECK(over->launches == 61);
-    CHECK(over->busy == 1840us);
+    CHECK(line.requests.began() == kBegin + 8ms);
+    CHECK(line.requests.over_before() == 9);
+    CHECK(line.requests.so_far(12, kBegin + 9ms).launches == 3);
+    CHECK_FALSE(line.at(9ms, true, 12));
+    CHECK_FALSE(line.requests.has_begun());
+}
+
+TEST_CASE("requests: what snapshots tell twice counts once", "[policy]") {
+    Service service;
+    Requests requests;
+    requests.note(service, kBegin);
+    const TimePoint first = kBegin + 1ms, end = kBegin + 2ms, second = kBegin + 9ms;
+    service.launches = 4, service.over = 3;
+    service.activity = {true, second, end, {{{}, first, 0, 0}, {end, second, 3, 3}}};
+    CHECK(requests.note(service, kBegin + 10ms).size() == 1);
+    CHECK(requests.note(service, kBegin + 10ms).empty());
+    // Read while work begins: an end of before, and a begin behind it.
+    service.launches = 5;
+    service.activity = {false, kBegin + 12ms, kBegin + 11ms, {}};
+    CHECK(requests.note(service, kBegin + 12ms).empty());
+    CHECK(requests.so_far(5, kBegin + 20ms).time == 11ms);
 }
 
 TEST_CASE("requests: long pauses within one are no work", "[policy]") {

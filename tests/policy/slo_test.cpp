@@ -18,7 +18,7 @@ Kernel best_effort(uint64_t id = 2) {
 class Table {
 public:
     explicit Table(const Target& target, const SloKnobs& knobs = {}) : policy(make_slo(knobs)) {
-        service_ = {7, "service", target, 0, 0};
+        service_.session = 7, service_.tenant = "service", service_.target = target;
     }
     Decision at(TimePoint now, bool works, std::vector<Kernel> others) {
         Snapshot snapshot{device(64), std::move(others)};
@@ -29,7 +29,8 @@ public:
             mine.tenant = "service";
             snapshot.kernels.push_back(mine);
         }
-        snapshot.services = {service_};
+        service_.works(works, now);
+        snapshot.services = {service_.take()};
         Decision decision = policy->decide(snapshot, now);
         for (const Confinement& each : decision.confinements) said_[each.kernel] = each;
         for (const Assignment& each : decision.assignments)
@@ -60,6 +61,14 @@ public:
         last = at(now_ + time / 3, false, others);
         return first;
     }
+    // A request of so long between two decisions.
+    void miss(Duration time) {
+        service_.launches += 10;
+        service_.works(true, now_ += time / 2);
+        service_.over = service_.launches;
+        service_.works(false, now_ += time);
+        pause(time / 2);
+    }
     Decision pause(Duration time) { return at(now_ += time, false, {best_effort()}); }
     void serve(int requests, Duration time) {
         for (int i = 0; i < requests; ++i) serve(time);
@@ -69,15 +78,16 @@ public:
     const std::unique_ptr<Policy> policy;
     Attained attained;
     Decision last;
-    bool beside = false;  // the first tenant had work beside the last request
+    bool stopping = false;  // stops take longer than anything
+    bool beside = false;    // the first tenant had work beside the last request
 
 private:
     void take_over(Kernel& kernel) {
         kernel.multiprocessors = said_[kernel.id].multiprocessors;
         kernel.ahead = said_[kernel.id].ahead;
-        if (stopped_[kernel.id]) kernel.state = Kernel::State::kWaiting;
+        if (stopped_[kernel.id]) kernel.state = stopping ? State::kStopping : State::kWaiting;
     }
-    Service service_;
+    Worked service_;
     TimePoint now_ = kBegin;
     std::map<uint64_t, Confinement> said_;
     std::map<uint64_t, bool> stopped_;
@@ -108,6 +118,16 @@ TEST_CASE("slo: a stopped tenant goes on when the service has paused", "[policy]
     CHECK(said(pause).empty());
     CHECK(*pause.again == 200us);
     CHECK(said(table.at(kBegin + 5200us, false, {best_effort()})) == Said{{2, "run"}});
+}
+
+TEST_CASE("slo: a tenant that is long in stopping goes on when it has stopped", "[policy]") {
+    Table table({.slowdown = 1.1});
+    CHECK(said(table.at(kBegin, true, {best_effort()})) == Said{{2, "wait"}});
+    table.stopping = true;
+    for (const Duration pause : std::vector<Duration>{0us, 200us, 10ms, 2s})
+        CHECK(said(table.at(kBegin + 5ms + pause, false, {best_effort()})).empty());
+    table.stopping = false;
+    CHECK(said(table.at(kBegin + 3s, false, {best_effort()})) == Said{{2, "run"}});
 }
 
 TEST_CASE("slo: with much headroom all multiprocessors are reached within 8 requests", "[policy]") {
@@ -263,6 +283,18 @@ TEST_CASE("slo: requests that come out as one count as several", "[policy]") {
     CHECK(table.attained.seen_p99 == 5ms);
 }
 
+TEST_CASE("slo: a request that no decision saw says nothing of levels", "[policy]") {
+    Table seen({.p99 = 10ms}), unseen({.p99 = 10ms});
+    seen.serve(kFirst, 5ms), unseen.serve(kFirst, 5ms);
+    for (int i = 0; i < 20; ++i) unseen.miss(5ms), seen.serve(5ms);
+    CHECK(unseen.attained.multiprocessors == 0);
+    CHECK(unseen.attained.seen_p99 == 5ms);
+    CHECK(seen.attained.multiprocessors == 64);
+    for (int i = 0; i < 20; ++i) seen.miss(12ms);  // late, whatever the level was
+    CHECK(seen.attained.multiprocessors == 64);
+    CHECK(seen.attained.seen_p99 == 12ms);
+}
+
 TEST_CASE("slo: requests with nothing beside them say nothing of levels", "[policy]") {
     Table table({.p99 = 10ms});
     for (int i = 0; i < 100; ++i) table.serve(5ms, 10, std::vector<Kernel>{});
@@ -316,10 +348,14 @@ TEST_CASE("slo: launches begin unasked where they change nothing", "[policy]") {
 
 TEST_CASE("slo: of two services the one that allows less counts", "[policy]") {
     const auto policy = make_slo();
-    Service strict{1, "strict", {.p99 = 5ms}, 0, 0}, loose{2, "loose", {.p99 = 50ms}, 0, 0};
+    Worked strict, loose;
+    strict.session = 1, strict.tenant = "strict", strict.target.p99 = 5ms;
+    loose.session = 2, loose.tenant = "loose", loose.target.p99 = 50ms;
     TimePoint now = kBegin;
     std::map<uint64_t, Confinement> said_of;
     const auto at = [&](std::vector<uint32_t> works) {
+        for (Worked* const each : {&strict, &loose})
+            each->works(std::ranges::count(works, each->session), now);
         Snapshot snapshot{device(64), {best_effort(3)}};
         Kernel& other = snapshot.kernels.front();
         other.multiprocessors = said_of[3].multiprocessors, other.ahead = said_of[3].ahead;
@@ -327,7 +363,7 @@ TEST_CASE("slo: of two services the one that allows less counts", "[policy]") {
             snapshot.kernels.push_back(kernel(10 + each, 100));
             snapshot.kernels.back().session = each;
         }
-        snapshot.services = {strict, loose};
+        snapshot.services = {strict.take(), loose.take()};
         const Decision decision = policy->decide(snapshot, now);
         for (const Confinement& each : decision.confinements) said_of[each.kernel] = each;
         return decision;

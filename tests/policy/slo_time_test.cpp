@@ -53,12 +53,16 @@ struct Outcome {
     double p99 = 0, later_p99 = 0;  // ms, of requests without the time in which they wait for others
     double queued = 0, later_queued = 0;
     double training = 0;  // blocks
+    double longest = 0;   // ms in which the training got nothing done
 };
 
 double p99_of(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(values.size()))) - 1];
 }
+
+// Twenty requests, some of which come while others are served: no pause in all of them.
+constexpr double kLongest = 50;  // ms in which a training may get nothing done
 
 constexpr double kUntil = 16'000 * kSloMs, kHalf = kUntil / 2, kLearnt = 0;
 
@@ -79,8 +83,12 @@ Outcome run(std::string_view policy_name, const Target& target, double load, dou
         (is_later ? later : times).push_back((served.served_ns[i] - served.begun_ns[i]) / kSloMs);
         (is_later ? later_queued : queued).push_back((served.served_ns[i] - one.requests_ns[i]) / kSloMs);
     }
-    return {p99_of(times), p99_of(later), p99_of(queued), p99_of(later_queued),
-            memory > 0 ? static_cast<double>(gpu.programs.back().blocks) : 0};
+    return {p99_of(times),
+            p99_of(later),
+            p99_of(queued),
+            p99_of(later_queued),
+            memory > 0 ? static_cast<double>(gpu.programs.back().blocks) : 0,
+            gpu.programs.back().longest_ns / kSloMs};
 }
 
 double training_alone(double memory) {
@@ -91,16 +99,18 @@ double training_alone(double memory) {
 }
 
 void print(const char* name, const Outcome& outcome, const Outcome& alone, double training) {
-    std::printf("%-14s p99 %.3f, at twice the load %.3f, with queueing %.3f and %.3f; training %.3f\n", name,
-                outcome.p99 / alone.p99, outcome.later_p99 / alone.later_p99, outcome.queued / alone.queued,
-                outcome.later_queued / alone.later_queued, outcome.training / training);
+    std::printf(
+        "%-14s p99 %.3f, at twice the load %.3f, with queueing %.3f and %.3f; training %.3f, longest without "
+        "any %.2f ms\n",
+        name, outcome.p99 / alone.p99, outcome.later_p99 / alone.later_p99, outcome.queued / alone.queued,
+        outcome.later_queued / alone.later_queued, outcome.training / training, outcome.longest);
 }
 
 }  // namespace
 
 TEST_CASE(
     "slo: a slowdown is kept in virtual time, also when the load doubles, and a training has more than "
-    "under priority",
+    "under priority and is never starved",
     "[policy]") {
     for (const double memory : {0.15, 0.3, 0.6}) {
         const double whole = training_alone(memory);
@@ -116,6 +126,7 @@ TEST_CASE(
             CHECK(slo.later_p99 <= slowdown * std::max(alone.later_p99, priority.later_p99));
             CHECK(slo.training > 1.3 * priority.training);
             CHECK(slo.training > 0.75 * whole);
+            CHECK(slo.longest < kLongest);
         }
     }
 }
@@ -132,6 +143,7 @@ TEST_CASE("slo: a p99 is kept in virtual time, also when the load doubles", "[po
     CHECK(loose.later_p99 <= 5);
     CHECK(tight.training > 1.3 * priority.training);
     CHECK(loose.training >= tight.training);
+    CHECK(std::max(tight.longest, loose.longest) < kLongest);
 }
 
 }  // namespace smt::tests

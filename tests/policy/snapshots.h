@@ -56,4 +56,29 @@ inline std::map<uint64_t, std::string> said(const Decision& decision) {
 
 using Said = std::map<uint64_t, std::string>;
 
+// A service by hand: what its streams would tell of its work.
+struct Worked : Service {
+    // From now on it has work, or none; take() tells the policy.
+    void works(bool now_works, TimePoint now) {
+        if (now_works == activity.works) return;
+        activity.works = now_works;
+        if (!now_works) {
+            activity.ended = now;
+            at_end_ = {.launches = launches, .over = over};
+        } else {
+            if (now - activity.ended >= kLeastPause)
+                activity.pauses.push_back({activity.ended, now, at_end_.launches, at_end_.over});
+            activity.began = now;
+        }
+    }
+    Service take() {
+        Service taken = *this;
+        activity.pauses.clear();
+        return taken;
+    }
+
+private:
+    Pause at_end_;
+};
+
 }  // namespace smt::tests

@@ -57,11 +57,24 @@ void VirtualGpu::arrive() {
         Progress& progress = progress_[i];
         if (progress.here || progress.arrives > now_) continue;
         progress.here = true;
-        if (!programs[i].requests_ns.empty()) programs[i].begun_ns.push_back(now_);
+        const bool begins = programs[i].ends_ns.size() % programs[i].launches == 0;
+        if (!programs[i].requests_ns.empty() && begins) programs[i].begun_ns.push_back(now_);
         progress.in_queue = ++queue_;
         progress.begins = now_ + kStart;
         set(i, State::kRunning);
     }
+}
+
+Service VirtualGpu::service(size_t index) {
+    const Program& program = programs[index];
+    Worked& service = progress_[index].service;
+    service.session = program.kernel.session;
+    service.tenant = program.kernel.tenant;
+    service.target = program.target;
+    service.over = program.ends_ns.size();
+    service.launches = service.over + (progress_[index].here ? 1 : 0);
+    service.works(progress_[index].here, time());
+    return service.take();
 }
 
 void VirtualGpu::ask(Policy& policy) {
@@ -70,10 +83,7 @@ void VirtualGpu::ask(Policy& policy) {
     Snapshot snapshot{device_, {}};
     for (size_t i = 0; i < programs.size(); ++i) {
         const Program& program = programs[i];
-        if (program.target.any())
-            snapshot.services.push_back({program.kernel.session, program.kernel.tenant, program.target,
-                                         program.ends_ns.size() + (progress_[i].here ? 1 : 0),
-                                         program.ends_ns.size()});
+        if (program.target.any()) snapshot.services.push_back(service(i));
         if (!progress_[i].here) continue;
         Kernel& kernel = snapshot.kernels.emplace_back(program.kernel);
         kernel.received = nanoseconds(static_cast<double>(program.blocks) /
@@ -250,8 +260,11 @@ void VirtualGpu::advance(double to) {
 void VirtualGpu::end_blocks() {
     for (Cta& cta : ctas_) {
         if (cta.left > kNothing) continue;
-        ++programs[cta.program].kernel.blocks_done;
-        ++programs[cta.program].blocks;
+        Program& program = programs[cta.program];
+        ++program.kernel.blocks_done;
+        ++program.blocks;
+        program.longest_ns = std::max(program.longest_ns, now_ - program.block_ended_ns);
+        program.block_ended_ns = now_;
         const bool stays = counts_[cta.program][cta.sm] <= quota(cta.program, cta.sm) && takes(cta.program);
         cta.left = stays ? 1 : -1;
         if (stays) continue;
@@ -287,6 +300,9 @@ void VirtualGpu::end_launch(size_t index) {
     if (served) return end_request(index);
     if (!program.requests_ns.empty()) {
         progress.begins = now_ + program.gap_ns;
+        progress.here = program.host_ns.empty();
+        if (!progress.here)
+            progress.arrives = now_ + program.host_ns[program.ends_ns.size() % program.host_ns.size()];
         return;
     }
     if (program.ends_ns.size() < program.launches && program.gap_ns == 0) return;

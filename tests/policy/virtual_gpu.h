@@ -39,11 +39,16 @@ struct Program {
     double alone_ns = 0;    // that a launch takes alone, as policies see what was received; 0: not told
     std::vector<double> requests_ns = {};  // of a service: when they come; each is `launches` in a row
     Target target = {};                    // of a service
+    // Of a service: the host's time behind each launch of a request, one behind the other, in which it has no
+    // work. None: it launches ahead.
+    std::vector<double> host_ns = {};
 
     // What came of it.
     std::vector<double> ends_ns = {};
     uint64_t blocks = 0;                 // done, of all launches
     uint64_t blocks_before = 0;          // for callers
+    double block_ended_ns = 0;           // the last one
+    double longest_ns = 0;               // between the ends of two blocks
     std::vector<double> served_ns = {};  // when each request was over
     std::vector<double> begun_ns = {};   // and when it began: what came before it was over
 };
@@ -78,6 +83,7 @@ private:
         uint64_t in_queue = 0;
         int multiprocessors = 0;  // that it is confined to, from the first one on; 0: all
         double arrives = 0;       // where it has none: the next one
+        Worked service = {};      // as which policies see it, if it has a target
     };
     struct Group {  // CTAs of a program on a multiprocessor, which are equally fast
         const Work* work;
@@ -89,6 +95,7 @@ private:
     bool done() const;
     void arrive();
     void ask(Policy& policy);
+    Service service(size_t index);
     void carry_out(const Confinement& confinement, size_t program);
     void carry_out(const Assignment& assignment);
     void place();

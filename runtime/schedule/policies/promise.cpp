@@ -35,12 +35,6 @@ Promise::Promise(const Service& service, const SloKnobs& knobs)
 
 void Promise::restart() { requests_ = Requests(pauses(service_, knobs_.pause)); }
 
-std::optional<Request> Promise::note(bool works, TimePoint now) {
-    const std::optional<Request> over = requests_.note(works, service_.launches, now);
-    if (requests_.has_begun()) over_before_ = service_.over;
-    return over;
-}
-
 std::optional<Promise::Judgement> Promise::learn(const Request& request, bool by_itself) {
     if (++seen_ <= knobs_.first || request.launches == 0) return std::nullopt;
     if (!request.cut) keep(launches_, request.launches);
@@ -119,7 +113,8 @@ std::optional<Duration> Promise::rest(TimePoint now) const {
     const std::optional<Duration> own = own_.tail(request), most = allowed(request);
     if (!own || !most || *own <= Duration::zero() || request.launches == 0) return std::nullopt;
     const auto all = static_cast<double>(request.launches);
-    const double over = static_cast<double>(service_.over - std::min(service_.over, over_before_)) / all;
+    const uint64_t before = std::min(service_.over, requests_.over_before());
+    const double over = static_cast<double>(service_.over - before) / all;
     const double on_pace = ns_of(request.busy) / ns_of(*own);
     const double done = std::clamp(on_pace, std::min(1.0, over), std::min(1.0, over + 1 / all));
     return *most - *own - (request.busy - of_ns(done * ns_of(*own)));

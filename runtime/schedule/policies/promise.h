@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "runtime/schedule/policies/knobs.h"
 #include "runtime/schedule/policies/own_time.h"
@@ -37,8 +38,8 @@ public:
     // The same session, after a time of which nothing is known: what was learnt stays.
     void restart();
 
-    // At each look: whether the session has work. A request that is over now.
-    std::optional<Request> note(bool works, TimePoint now);
+    // At each look. Requests that are over now, oldest first.
+    std::vector<Request> note(TimePoint now) { return requests_.note(service_, now); }
     const Requests& requests() const { return requests_; }
 
     // Of a request that is over. `by_itself`: nothing worked beside it.
@@ -76,7 +77,6 @@ private:
     Requests requests_;
     OwnTime own_;
     int seen_ = 0;                   // requests
-    uint64_t over_before_ = 0;       // launches that were over when the request under way began
     std::deque<uint64_t> launches_;  // of the last requests
     std::deque<Duration> times_;     // likewise
     std::deque<double> parts_;       // likewise

@@ -208,20 +208,18 @@ std::string Slo::company() const {
 // ---- Requests, and what is learnt from them
 
 void Slo::note_requests(SloService& service, const Snapshot& snapshot, TimePoint now, Wanted& wanted) {
-    bool works = false, beside = false, runs = false;
+    bool beside = false, runs = false;
     Duration stop{};
     for (const Kernel& kernel : snapshot.kernels) {
-        works |= kernel.session == service.session();
         if (find(kernel.session)) continue;
         beside = true;
         runs |= kernel.state != Kernel::State::kWaiting;
         stop = std::max(stop, kernel.preemption.value_or(Duration::zero()));
     }
-    if (const auto over = service.promise.note(works, now))
-        learn_from(service, *over, snapshot.device, wanted);
+    for (const Request& over : service.promise.note(now)) learn_from(service, over, snapshot.device, wanted);
     if (service.requests().has_begun()) {
         service.company = company();
-        service.begin(now, control(service).level());
+        service.begin(control(service).level());
     }
     service.at_work = service.requests().at_work(now);
     if (!service.requests().under_way()) return;
@@ -231,7 +229,8 @@ void Slo::note_requests(SloService& service, const Snapshot& snapshot, TimePoint
 }
 
 LevelControl& Slo::control(const SloService& service) {
-    const auto& [session, tenant, target, launches, over] = service.service();
+    const std::string& tenant = service.service().tenant;
+    const Target& target = service.service().target;
     const auto found = std::ranges::find_if(known_, [&](const Known& each) {
         return each.tenant == tenant && each.company == service.company && each.target.p99 == target.p99 &&
                each.target.slowdown == target.slowdown;
@@ -242,10 +241,11 @@ LevelControl& Slo::control(const SloService& service) {
         .control;
 }
 
+// A request that no decision saw had no level. It says nothing but how long it took.
 void Slo::learn_from(SloService& service, const Request& request, const Device& device, Wanted& wanted) {
-    const auto judged = service.promise.learn(request, service.was_by_itself(request));
-    service.unknown = !judged;
-    if (judged && service.counts()) {
+    const auto judged = service.promise.learn(request, request.seen && service.was_by_itself(request));
+    if (request.seen) service.unknown = !judged;
+    if (judged && request.seen && service.counts()) {
         const bool late = service.late || judged->part > 1;
         control(service).note(late ? std::max(judged->part, kJustLate) : judged->part,
                               service.part_at_level(request));

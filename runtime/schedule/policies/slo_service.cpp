@@ -14,9 +14,9 @@ bool SloService::active(TimePoint now) const {
     return requests().under_way() || (any_ && now - lately_ < knobs_.sticky);
 }
 
-void SloService::begin(TimePoint now, int learnt) {
+void SloService::begin(int learnt) {
     any_ = true;
-    began = now;
+    began = requests().began();
     beside = lower = late = false;
     spent_.reset();
     ran_ = {};

@@ -22,8 +22,8 @@ public:
     void restart();  // the same session, after a time under another policy
     bool active(TimePoint now) const;
 
-    // A request begins beside `company`, for which so high a level is learnt.
-    void begin(TimePoint now, int learnt);
+    // A request has begun beside `company`, for which so high a level is learnt.
+    void begin(int learnt);
     // Of the request under way: best-effort tenants have work, some of it is not stopped, and the longest
     // stop takes so long. Ends its level when it has lost what it may lose.
     void look(TimePoint now, bool has_work, bool runs, Duration stop);

@@ -1,0 +1,38 @@
+#include "runtime/dispatch/activity.h"
+
+#include <utility>
+
+namespace smt::runtime::dispatch {
+
+void Activity::begins(TimePoint now) {
+    if (streams_.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+    const TimePoint ended = ended_.load(std::memory_order_relaxed);
+    if (now - ended >= schedule::kLeastPause) {
+        const std::lock_guard lock(mutex_);
+        if (pauses_.size() == kMostPauses) pauses_.pop_front();
+        pauses_.push_back(
+            {ended, now, launches_.load(std::memory_order_relaxed), over_.load(std::memory_order_relaxed)});
+    }
+    began_.store(now, std::memory_order_release);
+}
+
+void Activity::ends(TimePoint now, uint64_t launches, uint64_t over) {
+    ended_.store(now, std::memory_order_relaxed);
+    launches_.store(launches, std::memory_order_relaxed);
+    over_.store(over, std::memory_order_relaxed);
+    streams_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+// Pauses last: a begin that is known has its pause told.
+schedule::Activity Activity::take() {
+    schedule::Activity taken;
+    taken.works = streams_.load(std::memory_order_acquire) != 0;
+    taken.began = began_.load(std::memory_order_acquire);
+    taken.ended = ended_.load(std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    taken.pauses.assign(pauses_.begin(), pauses_.end());
+    pauses_.clear();
+    return taken;
+}
+
+}  // namespace smt::runtime::dispatch
