@@ -29,6 +29,15 @@ constexpr auto kStays = std::chrono::seconds(1);  // of what could not be moved
 
 double part_of_turn() { return static_cast<double>(settings::number_of(settings::Id::kSwapPart)) / 100; }
 
+// A program that has ended still has memory, which others get soon. Not one whose work does not end.
+bool memory_comes(const Server& server) {
+    bool comes = false;
+    server.each_session([&](const Session& each) {
+        comes = comes || (each.closing() && !each.stuck() && each.device_bytes() != 0);
+    });
+    return comes;
+}
+
 uint64_t in_microseconds(std::chrono::nanoseconds time) {
     return static_cast<uint64_t>(time / std::chrono::microseconds(1));
 }
@@ -95,6 +104,7 @@ bool Swapper::look() {
             prepare(all);
             return watched;
         }
+        if (step.what == What::kRefuse && memory_comes(server_)) return true;
         if (!trimmed && (step.what == What::kOut || step.what == What::kRefuse)) {
             TenantRanges::trim_all();  // what is idle goes first
             trimmed = true;
@@ -196,6 +206,11 @@ void Swapper::move_out(const Step& step) {
 void Swapper::move_in(const Step& step) {
     const Suspension::Moved moved = server_.suspension().move_in(step.id);
     const std::string name = called(step.id);
+    if (!moved.problem.empty() && free_bytes() < moved.bytes) {  // an allocation was faster
+        std::lock_guard lock(mutex_);
+        known_[step.id].stays_until = MemoryTurns::Clock::now() + kAskPoll;
+        return;
+    }
     if (!moved.problem.empty()) return stays(step.id, name + " is not moved in: " + moved.problem);
     turns_.moved(step.id, moved.bytes, moved.took);
     turns_.served(step.id, MemoryTurns::Clock::now());

@@ -37,9 +37,9 @@ public:
     using Clock = std::chrono::steady_clock;
     using TimePoint = Clock::time_point;
     using Duration = std::chrono::nanoseconds;
-    static constexpr double kGrace = 0.25;                                  // of what a swap takes
+    static constexpr double kGrace = 0.5;                                   // of what a swap takes
     static constexpr Duration kLeastGrace = std::chrono::milliseconds(20);  // a program between two calls
-    static constexpr Duration kMostGrace = std::chrono::milliseconds(500);  // "at once", for people
+    static constexpr Duration kMostGrace = std::chrono::seconds(1);         // "at once", for people
     static constexpr Duration kLeastTurn = std::chrono::milliseconds(50);  // so that each gets something done
     static constexpr Duration kMostTurn = std::chrono::minutes(10);        // if a speed was measured badly
     static constexpr double kFirstSpeed = 10e9;  // bytes a second, until a move was measured
