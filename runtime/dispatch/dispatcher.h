@@ -74,6 +74,7 @@ public:
     // Stops what has begun since. True: no launch of a suspended tenant runs or is being stopped, as far as
     // the dispatcher knows of it. Else `runs`: the journal's name of one; 0: it is not known.
     bool at_rest(const Tenant& tenant, uint32_t* runs);
+    bool holds_back(const Tenant& tenant);  // launches of a suspended tenant, which go on after resume()
 
     // For streams.
     device::Device& device() { return device_; }

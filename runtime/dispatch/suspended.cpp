@@ -56,4 +56,12 @@ bool Dispatcher::at_rest(const Tenant& tenant, uint32_t* runs) {
     return rests;
 }
 
+bool Dispatcher::holds_back(const Tenant& tenant) {
+    const WantedLock lock(wanted_, mutex_);
+    return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+        schedule::Kernel kernel;
+        return &member.stream->tenant() == &tenant && member.stream->describe(&kernel);
+    });
+}
+
 }  // namespace smt::runtime::dispatch

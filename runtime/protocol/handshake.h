@@ -198,6 +198,16 @@ struct MemoryFigures {
     uint64_t refused = 0;      // so many times the program was refused memory, at a limit
 };
 
+// How a session's memory has moved, where tenants may hold more together than the device has.
+struct TurnFigures {
+    uint64_t out_bytes = 0;  // to host memory, so far
+    uint64_t in_bytes = 0;   // and back
+    uint64_t out_us = 0;     // what these moves took
+    uint64_t in_us = 0;
+    uint64_t moves = 0;  // out and in
+    uint64_t turns = 0;  // times that others made room for it
+};
+
 // One per session.
 struct TenantStatus {
     ControlKind kind = ControlKind::kTenantStatus;
@@ -221,14 +231,15 @@ struct TenantStatus {
     uint32_t beside = 0;       // multiprocessors that best-effort tenants have beside its requests
     uint64_t gpu_time_ns = 0;  // that its completed work takes alone (docs/design.md#gpu-time-received)
     MemoryFigures memory = {};
-    uint32_t suspended = 0;  // 1: its calls wait until it is resumed
-    uint32_t reserved = 0;
-    uint64_t away_bytes = 0;          // of its device memory in host memory; not in device_bytes
+    uint32_t suspended = 0;    // 1: its calls wait until it is resumed
+    uint32_t out_of_turn = 0;  // 1: its calls wait for its turn, as memory of it made room for others
+    uint64_t away_bytes = 0;   // of its device memory in host memory; not in device_bytes
+    TurnFigures turns = {};
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 448);
+static_assert(sizeof(TenantStatus) == 496);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

@@ -209,8 +209,10 @@ Lane::Step Lane::next_record(uint64_t tail) {
 
     uint32_t reply_bytes = 0;
     CUresult status = execute(record, &reply_bytes);
-    if (status == CUDA_ERROR_OUT_OF_MEMORY) [[unlikely]]
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) [[unlikely]] {
+        make_room(record, &status, &reply_bytes);
         await_room(record, &status, &reply_bytes);
+    }
     if (status != CUDA_SUCCESS) [[unlikely]]
         execute_again(record, &status, &reply_bytes);
     if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]

@@ -52,6 +52,7 @@ public:
     void wake();
     // Suspension: waits in front of the session's gate, unless the lane has to stop. On the lane's thread.
     void stand() const;
+    bool pending() const;                 // its client has written a record that is not done; any thread
     std::string why_not_carried() const;  // of a lane that stands still; empty: nothing
     Saved saved() const;
     CUresult take_own_stream(const SavedStream& saved);  // before start()
@@ -66,6 +67,7 @@ public:
 
     // Blocks until the lane has executed all records before `position`, or `waiter` must stop.
     void wait_reached(uint64_t position, const Lane& waiter);
+    uint64_t reached() const { return reached_.load(); }  // by all that it has executed
     bool stopping() const { return stopping_.load(); }
 
     // Lane's thread only.
@@ -104,6 +106,7 @@ private:
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult wait_lane(const protocol::RecordHeader& record);
+    void make_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void execute_again(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void await_fate();

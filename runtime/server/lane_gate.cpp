@@ -4,15 +4,23 @@
 
 namespace smt::runtime::server {
 
-void LaneGate::close() {
+void LaneGate::close(Reason reason) {
     std::lock_guard lock(mutex_);
-    closed_.store(true);
+    closed_.fetch_or(reason);
 }
 
-void LaneGate::open() {
+void LaneGate::open(Reason reason) {
     {
         std::lock_guard lock(mutex_);
-        closed_.store(false);
+        closed_.fetch_and(~reason);
+    }
+    changed_.notify_all();
+}
+
+void LaneGate::open_all() {
+    {
+        std::lock_guard lock(mutex_);
+        closed_.store(0);
     }
     changed_.notify_all();
 }
@@ -28,7 +36,7 @@ void LaneGate::pass(device::Device& device, const std::function<bool()>& leaves)
     const dispatch::ClockHandoff others(device);
     std::unique_lock lock(mutex_);
     ++standing_;
-    changed_.wait(lock, [&] { return !closed_.load() || leaves(); });
+    changed_.wait(lock, [&] { return closed_.load() == 0 || leaves(); });
     --standing_;
 }
 

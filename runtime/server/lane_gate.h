@@ -1,5 +1,6 @@
-// A gate in front of the records of a session's lanes. While it is closed, lanes stand in front of it:
-// between two records, or in a wait for another lane. What their programs write meanwhile stays in the rings.
+// A gate in front of the records of a session's lanes. While it is closed, for one reason or several, lanes
+// stand in front of it: between two records, or in a wait for another lane or for room. What their programs
+// write meanwhile stays in the rings.
 //
 // Any thread, but pass() is a lane's.
 #pragma once
@@ -16,9 +17,15 @@ namespace smt::runtime::server {
 
 class LaneGate {
 public:
-    void close();
-    void open();
-    bool closed() const { return closed_.load(std::memory_order_acquire); }
+    enum Reason : uint32_t {
+        kSuspended = 1,  // `smt suspend` (suspension.h)
+        kOutOfTurn = 2,  // its memory made room for another one (swapper.h)
+    };
+    void close(Reason reason);
+    void open(Reason reason);
+    void open_all();
+    bool closed() const { return closed_.load(std::memory_order_acquire) != 0; }
+    bool closed(Reason reason) const { return (closed_.load(std::memory_order_acquire) & reason) != 0; }
     // Returns when the gate is open, or `leaves()` is true: the lane has to end or to stop elsewhere, and
     // executes nothing more.
     void pass(device::Device& device, const std::function<bool()>& leaves);
@@ -26,8 +33,8 @@ public:
     uint32_t standing() const;  // lanes in pass()
 
 private:
-    std::atomic<bool> closed_{false};
-    mutable std::mutex mutex_;  // a leaf lock
+    std::atomic<uint32_t> closed_{0};  // reasons
+    mutable std::mutex mutex_;         // a leaf lock
     std::condition_variable changed_;
     uint32_t standing_ = 0;
 };

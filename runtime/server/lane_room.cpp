@@ -1,4 +1,4 @@
-// A lane whose allocation has found no room, for a tenant that asked to wait for some.
+// A lane whose allocation has found no room: others are moved out for it, or its tenant asked to wait.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -6,15 +6,22 @@
 #include "opcodes.gen.h"
 #include "runtime/device/call_clock.h"
 #include "runtime/device/held_up.h"
+#include "runtime/dispatch/clock_handoff.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/room_line.h"
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/swapper.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
 using protocol::Op;
+
+// Other allocations may take what was made free; then more is asked for.
+constexpr int kTries = 12;
 
 // Records that can be executed again if they have found no device memory.
 bool allocates(Op op) {
@@ -38,7 +45,37 @@ bool allocates(Op op) {
 
 }  // namespace
 
+void Lane::make_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes) {
+    Swapper* const swapper = session_.server().swapper();
+    const Op op = static_cast<Op>(record.op);
+    if (!swapper || (op != Op::kMemAlloc && op != Op::kMemAllocAsync)) return;
+    uint64_t missed = TenantMemory::missed();
+    if (missed == 0 || !session_.why_not_suspended().empty()) return;  // its limit, or it could not make room
+    const device::HeldUp held(session_.id(), "device memory that others have");
+    const auto interrupted = [&] { return stopping_.load() || session_.gate().closed(); };
+    for (int tries = 0; tries < kTries && !stopping_.load(); ++tries) {
+        let_go();
+        if (session_.gate().closed()) stand();
+        Swapper::Answer answer = Swapper::Answer::kNone;
+        {
+            const dispatch::ClockHandoff others(session_.device());
+            const uint64_t more = tries == 0 ? 0 : (uint64_t{1} << tries) * kChunkBytes;
+            answer = swapper->ask(session_, missed + more, interrupted);
+        }
+        if (answer == Swapper::Answer::kNone) return;
+        if (answer == Swapper::Answer::kInterrupt) {
+            --tries;
+            continue;
+        }
+        *reply_bytes = 0;
+        *status = execute(record, reply_bytes);
+        missed = TenantMemory::missed();
+        if (*status != CUDA_ERROR_OUT_OF_MEMORY || missed == 0) return;
+    }
+}
+
 void Lane::await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes) {
+    if (*status != CUDA_ERROR_OUT_OF_MEMORY) return;
     const std::chrono::milliseconds longest = session_.memory_wait();
     if (longest == std::chrono::milliseconds::zero() || !allocates(static_cast<Op>(record.op))) return;
     const MemoryAccount& tenant = *session_.tenant_memory_account();

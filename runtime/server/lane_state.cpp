@@ -77,6 +77,8 @@ void Lane::stand() const {
     session_.gate().pass(session_.device(), [this] { return stopping_.load(); });
 }
 
+bool Lane::pending() const { return !ended() && header().tail.load() != reached_.load(); }
+
 void Lane::wake() {
     if (ended()) return;
     futex_wake_all(header().server_asleep);

@@ -13,6 +13,7 @@
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
 #include "runtime/server/session.h"
+#include "runtime/server/swapper.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
@@ -43,6 +44,7 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
           [this](const std::string& line) { note(line); }, between_writes()) {
     device_.attach(journal_);
     measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });
+    swapper_ = Swapper::wanted(*this);
 }
 
 Server::~Server() = default;
@@ -78,9 +80,10 @@ void Server::write(const std::string& line, const Session* of) {
 void Server::add(Session& session) {
     std::lock_guard lock(mutex_);
     if (std::any_of(sessions_.begin(), sessions_.end(), [&](const Session* each) {
-            return each->tenant() == session.tenant() && each->gate().closed() && !each->closing();
+            return each->tenant() == session.tenant() && each->gate().closed(LaneGate::kSuspended) &&
+                   !each->closing();
         }))
-        session.gate().close();
+        session.gate().close(LaneGate::kSuspended);
     sessions_.push_back(&session);
     served_.fetch_add(1);
     if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_);
@@ -97,15 +100,27 @@ void Server::stop_sessions(const std::string& why) {
         if (!session->left()) session->stop(why);
 }
 
-std::vector<Session*> Server::borrow(const std::string& tenant) {
+std::vector<Session*> Server::borrow_if(const std::function<bool(const Session&)>& wanted) {
     std::lock_guard lock(mutex_);
     std::vector<Session*> found;
     for (Session* session : sessions_) {
-        if (session->tenant() == tenant && !session->closing() && !session->held() && session->has_memory())
+        if (wanted(*session) && !session->closing() && !session->held() && session->has_memory())
             found.push_back(session);
     }
     borrowed_.insert(borrowed_.end(), found.begin(), found.end());
     return found;
+}
+
+std::vector<Session*> Server::borrow(const std::string& tenant) {
+    return borrow_if([&](const Session& each) { return each.tenant() == tenant; });
+}
+
+std::vector<Session*> Server::borrow(uint32_t session) {
+    return borrow_if([&](const Session& each) { return each.id() == session; });
+}
+
+std::vector<Session*> Server::borrow_all() {
+    return borrow_if([](const Session&) { return true; });
 }
 
 void Server::give_back(const std::vector<Session*>& sessions) {
@@ -126,13 +141,13 @@ void Server::await_return(const Session& session) {
 void Server::close_gates(const std::string& tenant) {
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_)
-        if (session->tenant() == tenant) session->gate().close();
+        if (session->tenant() == tenant) session->gate().close(LaneGate::kSuspended);
 }
 
 void Server::open_gates(const std::string& tenant) {
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_)
-        if (session->tenant() == tenant) session->gate().open();
+        if (session->tenant() == tenant) session->gate().open(LaneGate::kSuspended);
 }
 
 void Server::keep(std::unique_ptr<Session> session) {

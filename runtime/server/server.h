@@ -37,6 +37,7 @@ namespace smt::runtime::server {
 
 class DevicePrintf;
 class Session;
+class Swapper;
 
 class Server {
 public:
@@ -74,11 +75,14 @@ public:
     // The open sessions of a tenant, which are not torn down before they are returned. close_gates(): those
     // that come later begin with a closed gate, too, until open_gates(). Any thread.
     std::vector<Session*> borrow(const std::string& tenant);
+    std::vector<Session*> borrow(uint32_t session);  // none, or one
+    std::vector<Session*> borrow_all();
     void close_gates(const std::string& tenant);
     void open_gates(const std::string& tenant);
     void give_back(const std::vector<Session*>& sessions);
     void await_return(const Session& session);  // on its own thread, when it is closing
     Suspension& suspension() { return suspension_; }
+    Swapper* swapper() const { return swapper_.get(); }  // null: tenants' memory fits the device together
 
     // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
     // if they are known, and no new session is accepted. Returns after that in every calling thread.
@@ -127,6 +131,7 @@ public:
     TenantAccounts& tenant_accounts() { return tenant_accounts_; }
 
 private:
+    std::vector<Session*> borrow_if(const std::function<bool(const Session&)>& wanted);
     // Of each session, in order. The caller of this and the next one holds mutex_.
     std::vector<Suspect> suspects() const;
     std::string describe_fault(CUresult status, const std::variant<image::FaultSite, image::Problem>& report,
@@ -177,6 +182,7 @@ private:
     jit::Opener opener_;
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
+    std::unique_ptr<Swapper> swapper_;  // its thread uses the rest
 };
 
 }  // namespace smt::runtime::server

@@ -193,7 +193,7 @@ void Session::poison(CUresult fatal, const std::string& why) {
     if (header.fatal.load() != CUDA_SUCCESS) return;
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
-    gate_.open();  // calls that wait there return the error, too
+    gate_.open_all();  // calls that wait there return the error, too
 }
 
 std::string Session::called() const { return fmt::format("tenant {} ({}, pid {})", tenant_, program_, pid_); }

@@ -111,6 +111,10 @@ public:
     std::string runs();
     uint64_t bytes_away() const;
     bool has_memory() const;
+    // Turns (swapper.h). It has something to do: a record that waits, or work that is under way; if it is
+    // `out`, that is held back. `position`: another number than before if a lane has executed a record.
+    bool has_work(bool out, uint64_t* position);
+    bool poisoned() const { return arena_.header().fatal.load() != CUDA_SUCCESS; }
 
     void fault(CUresult fatal);  // a call returned it: ends the context or the session
     std::string called() const;  // "tenant alice (train, pid 12)"

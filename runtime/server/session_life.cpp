@@ -251,8 +251,10 @@ CUresult Session::open() {
 }
 
 void Session::open_memory() {
+    std::shared_ptr<SpareBlocks> spare;
+    if (server_.swapper()) spare = std::make_shared<SpareBlocks>(driver(), host_account_);
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
-                                                 tenant_account_);
+                                                 tenant_account_, std::move(spare));
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);
     std::lock_guard lock(mutex_);

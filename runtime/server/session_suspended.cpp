@@ -1,10 +1,12 @@
-// A session of a suspended tenant: its lanes stand, its work is at rest, its memory is in host memory.
+// A session that is suspended or out of turn: its lanes stand, its work is at rest, its memory is in host
+// memory.
 #include <fmt/format.h>
 
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/swapper.h"
 
 namespace smt::runtime::server {
 
@@ -42,6 +44,19 @@ std::string Session::runs() {
     return stand ? "a copy or a wait on one of its streams" : "a call of it";
 }
 
+bool Session::has_work(bool out, uint64_t* position) {
+    bool pending = false;
+    {
+        std::lock_guard lock(mutex_);
+        for (const std::shared_ptr<Lane>& lane : lanes_) {
+            if (!lane || lane->ended()) continue;
+            *position += lane->reached();
+            pending = pending || lane->pending();
+        }
+    }
+    return pending || (out ? server_.dispatcher().holds_back(*dispatched_) : streams_.work());
+}
+
 // Its lanes wait before their first record. It may be resumed at this moment.
 void Session::begin_suspended() {
     note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
@@ -50,8 +65,10 @@ void Session::begin_suspended() {
 }
 
 void Session::note_suspended(protocol::TenantStatus& status) const {
-    status.suspended = gate_.closed();
+    status.suspended = gate_.closed(LaneGate::kSuspended);
     status.away_bytes = bytes_away();
+    status.out_of_turn = gate_.closed(LaneGate::kOutOfTurn);
+    if (const Swapper* swapper = server_.swapper()) status.turns = swapper->figures(id_);
 }
 
 bool Session::has_memory() const {

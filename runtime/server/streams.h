@@ -158,6 +158,8 @@ public:
     // The same of the streams that the driver has not come to the end of, whatever is held back. True: there
     // are none. Skips capturing streams. The session's lanes stand.
     bool driver_is_done(UnderWay* left);
+    // Something of it may be under way, as the driver says now. Skips capturing streams. Any thread.
+    bool work();
     UnderWay begun() const;  // of that, without launches of which no block has begun, or is under way
     // The first launch of each stream that runs, for the watch of endless kernels; and other work that the
     // driver has of a stream, as a launch without a limit.

@@ -98,6 +98,14 @@ void Streams::note_what_is_over() {
     }
 }
 
+bool Streams::work() {
+    note_what_is_over();
+    const std::vector<StreamPointer> streams = all();
+    return std::any_of(streams.begin(), streams.end(), [this](const StreamPointer& stream) {
+        return stream->busy() && !capturing(stream->handle);
+    });
+}
+
 bool Streams::driver_is_done(UnderWay* left) {
     bool done = true;
     for (const StreamPointer& stream : all()) {

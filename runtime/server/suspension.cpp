@@ -8,9 +8,9 @@
 #include <functional>
 #include <thread>
 
-#include "runtime/dispatch/quiesce.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
+#include "runtime/server/moving.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -23,46 +23,9 @@ using SuspensionClock = std::chrono::steady_clock;
 
 constexpr auto kRestPoll = std::chrono::milliseconds(1);
 
-std::string in_mebibytes(uint64_t bytes) {
-    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-// Why chunks do not move, for people.
-std::string why_not_moved(const ChunkMover::Outcome& outcome) {
-    if (outcome.missing) return fmt::format("{} of host memory are missing", in_mebibytes(outcome.missing));
-    return fmt::format("{} fails with error {}", outcome.failed, static_cast<int>(outcome.status));
-}
-
 uint64_t ns_since(SuspensionClock::time_point begun) {
     return static_cast<uint64_t>(std::chrono::nanoseconds(SuspensionClock::now() - begun).count());
 }
-
-// Calls of the driver between are that session's.
-class AsGuest {
-public:
-    explicit AsGuest(Session& session) : device_(session.device()) { device_.enter_thread(&session); }
-    ~AsGuest() { device_.enter_thread(); }
-    AsGuest(const AsGuest&) = delete;
-    AsGuest& operator=(const AsGuest&) = delete;
-
-private:
-    device::Device& device_;
-};
-
-// Sessions of a tenant, which exist until this object ends.
-class Borrowed {
-public:
-    Borrowed(Server& server, const std::string& tenant) : server_(server), sessions(server.borrow(tenant)) {}
-    ~Borrowed() { server_.give_back(sessions); }
-    Borrowed(const Borrowed&) = delete;
-    Borrowed& operator=(const Borrowed&) = delete;
-
-private:
-    Server& server_;
-
-public:
-    std::vector<Session*> sessions;
-};
 
 SuspendReply finished(SuspendReply reply, const std::string& problem, SuspensionClock::time_point begun) {
     reply.ok = problem.empty();
@@ -76,7 +39,7 @@ SuspendReply finished(SuspendReply reply, const std::string& problem, Suspension
 SuspendReply Suspension::suspend(const std::string& tenant, std::chrono::milliseconds patience) {
     std::lock_guard turn(turn_);
     const auto begun = SuspensionClock::now();
-    Borrowed borrowed(server_, tenant);
+    Borrowed borrowed(server_, server_.borrow(tenant));
     SuspendReply reply;
     const std::string problem = try_suspend(tenant, borrowed.sessions, patience, &reply);
     return finished(reply, problem, begun);
@@ -85,7 +48,7 @@ SuspendReply Suspension::suspend(const std::string& tenant, std::chrono::millise
 SuspendReply Suspension::resume(const std::string& tenant) {
     std::lock_guard turn(turn_);
     const auto begun = SuspensionClock::now();
-    const Borrowed borrowed(server_, tenant);
+    const Borrowed borrowed(server_, server_.borrow(tenant));
     SuspendReply reply;
     const std::string problem = try_resume(tenant, borrowed.sessions, &reply);
     return finished(reply, problem, begun);
@@ -94,7 +57,7 @@ SuspendReply Suspension::resume(const std::string& tenant) {
 std::string Suspension::try_suspend(const std::string& tenant, Sessions& sessions,
                                     std::chrono::milliseconds patience, SuspendReply* reply) {
     if (sessions.empty()) return fmt::format("no program of tenant {} runs", tenant);
-    const auto is_suspended = [](const Session* each) { return each->gate().closed(); };
+    const auto is_suspended = [](const Session* each) { return each->gate().closed(LaneGate::kSuspended); };
     if (std::any_of(sessions.begin(), sessions.end(), is_suspended))
         return fmt::format("tenant {} is suspended already", tenant);
     for (const Session* session : sessions)
@@ -119,8 +82,9 @@ std::string Suspension::try_suspend(const std::string& tenant, Sessions& session
 void Suspension::let_go_on(const std::string& tenant, const Sessions& sessions) {
     for (const Session* session : sessions) server_.device().let_go(session->id());
     server_.open_gates(tenant);
-    const Borrowed all(server_, tenant);  // with those that began suspended meanwhile
-    for (const Session* session : all.sessions) server_.dispatcher().resume(session->suspends());
+    const Borrowed all(server_, server_.borrow(tenant));  // with those that began suspended meanwhile
+    for (const Session* session : all.sessions)
+        if (!session->gate().closed()) server_.dispatcher().resume(session->suspends());
 }
 
 // Returns those that are closing: their teardown does not wait for what others of the tenant have under way.
@@ -164,9 +128,7 @@ std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) 
     for (Session* session : sessions) {
         const AsGuest guest(*session);
         if (!problem.empty()) {
-            const dispatch::Quiesce others(server_.dispatcher(), session->dispatched(),
-                                           dispatch::Quiesce::For::kFree);
-            session->memory().forget_copies();
+            forget_copies(server_, *session);
             continue;
         }
         session->memory().release_copied();
@@ -180,11 +142,14 @@ std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) 
 
 std::string Suspension::try_resume(const std::string& tenant, const Sessions& sessions, SuspendReply* reply) {
     if (sessions.empty()) return fmt::format("no program of tenant {} runs", tenant);
-    const auto is_suspended = [](const Session* each) { return each->gate().closed(); };
+    const auto is_suspended = [](const Session* each) { return each->gate().closed(LaneGate::kSuspended); };
     if (std::none_of(sessions.begin(), sessions.end(), is_suspended))
         return fmt::format("tenant {} is not suspended", tenant);
-    if (const std::string problem = move_in(sessions, reply); !problem.empty())
+    if (server_.swapper()) {
+        for (Session* session : sessions) session->gate().close(LaneGate::kOutOfTurn);
+    } else if (const std::string problem = move_in(sessions, reply); !problem.empty()) {
         return fmt::format("{}: tenant {} stays suspended", problem, tenant);
+    }
     let_go_on(tenant, sessions);
     reply->sessions = static_cast<uint32_t>(sessions.size());
     server_.note(fmt::format("tenant {} is resumed: {} are on the GPU again", tenant,
@@ -220,9 +185,7 @@ std::string Suspension::move_in(const Sessions& sessions, SuspendReply* reply) {
             session->memory().release_copied();
             continue;
         }
-        const dispatch::Quiesce others(server_.dispatcher(), session->dispatched(),
-                                       dispatch::Quiesce::For::kFree);
-        session->memory().forget_copies();
+        forget_copies(server_, *session);
     }
     reply->moved_bytes = needed;
     reply->copied_ns = ns_since(begun);

@@ -9,6 +9,9 @@
 // suspended. Kernels with doors and managed kernels stop between two blocks, and go on there; others end
 // first, within the caller's patience.
 //
+// Where tenants take turns for want of memory (swapper.h) the same is done with one session, of which only a
+// part may leave the device. A tenant that is resumed there comes in with its turn.
+//
 // What stays on the GPU: code with its variables, arrays and textures, and memory that the program maps by
 // itself (cuMemMap). The server's own memory for streams and control blocks stays, too.
 //
@@ -38,6 +41,19 @@ public:
     protocol::SuspendReply suspend(const std::string& tenant, std::chrono::milliseconds patience);
     protocol::SuspendReply resume(const std::string& tenant);
 
+    // Turns. A session by its number; `problem` is for people, and empty after success. move_out(): its calls
+    // wait, and chunks of at least so many bytes are in host memory, or all that can be. move_in(): its
+    // memory is on the device, and it goes on.
+    struct Moved {
+        uint64_t bytes = 0;
+        std::chrono::nanoseconds took{};    // of the copies and of freeing or making the device's memory
+        std::chrono::nanoseconds making{};  // of that: host memory, which the next time is there
+        std::string problem;
+        bool no_host_memory = false;  // that is the problem
+    };
+    Moved move_out(uint32_t session, uint64_t bytes, std::chrono::milliseconds patience);
+    Moved move_in(uint32_t session);
+
 private:
     using Sessions = std::vector<Session*>;
     std::string try_suspend(const std::string& tenant, Sessions& sessions, std::chrono::milliseconds patience,
@@ -50,6 +66,7 @@ private:
     std::string move_in(const Sessions& sessions, protocol::SuspendReply* reply);
     std::string missing_on_device(uint64_t needed) const;
     void let_go_on(const std::string& tenant, const Sessions& sessions);
+    void let_go_on_in_turn(Session& session);
 
     Server& server_;
     std::mutex turn_;

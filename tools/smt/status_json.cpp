@@ -52,6 +52,11 @@ StatusJson memory_of(const protocol::MemoryFigures& memory) {
             {"refused", memory.refused}};
 }
 
+StatusJson turns_of(const protocol::TurnFigures& turns) {
+    return {{"turns", turns.turns},   {"moves", turns.moves},       {"out_bytes", turns.out_bytes},
+            {"out_us", turns.out_us}, {"in_bytes", turns.in_bytes}, {"in_us", turns.in_us}};
+}
+
 StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
     return {{"tenant", tenant.tenant},
             {"session", tenant.session},
@@ -61,7 +66,9 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"weight", tenant.weight},
             {"device_bytes", tenant.device_bytes},
             {"suspended", tenant.suspended != 0},
+            {"out_of_turn", tenant.out_of_turn != 0},
             {"away_bytes", tenant.away_bytes},
+            {"turns", turns_of(tenant.turns)},
             {"memory_limit", tenant.memory_limit},
             {"memory", memory_of(tenant.memory)},
             {"host_bytes", tenant.host_bytes},

@@ -76,6 +76,17 @@ std::string target_text(const protocol::TenantStatus& tenant, std::string_view p
     return fmt::format("{}{}; it cannot be kept: {}", target, seen, others);
 }
 
+// Empty: nothing of it has moved.
+std::string turns_text(const protocol::TenantStatus& tenant) {
+    const protocol::TurnFigures& turns = tenant.turns;
+    if (turns.moves == 0) return "";
+    return fmt::format("  {} {}: {} moved out in {:.3f} s, {} in in {:.3f} s, {} turns\n", tenant.tenant,
+                       tenant.out_of_turn ? fmt::format("is out, with {}", mebibytes(tenant.away_bytes))
+                                          : "is on the device",
+                       mebibytes(turns.out_bytes), static_cast<double>(turns.out_us) / 1e6,
+                       mebibytes(turns.in_bytes), static_cast<double>(turns.in_us) / 1e6, turns.turns);
+}
+
 }  // namespace
 
 std::string status_text(const ServerStatus& status, const RecentUse& use) {
@@ -105,6 +116,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
         if (tenant.suspended)
             text += fmt::format("  {} is suspended, {} in host memory\n", tenant.tenant,
                                 mebibytes(tenant.away_bytes));
+        if (tenant.out_of_turn)
+            text += fmt::format("  {} is out until its next turn, {} in host memory\n", tenant.tenant,
+                                mebibytes(tenant.away_bytes));
         if (tenant.gone)
             text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n",
                                 tenant.tenant);
@@ -126,6 +140,7 @@ std::string memory_text(const ServerStatus& status) {
             tenant.memory_limit ? in_mebibytes(tenant.memory_limit) : "-", in_mebibytes(memory.zeroed),
             fmt::format("{:.3f}", static_cast<double>(memory.zeroing_us) / 1e6), memory.refused);
     }
+    for (const protocol::TenantStatus& tenant : status.tenants) text += turns_text(tenant);
     return text;
 }
 

@@ -28,7 +28,9 @@ ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
     uint64_t bytes = 0, missing = 0;
     for (const Chunk& chunk : chunks) bytes += chunk.bytes;
     if (bytes == 0) return {};
+    const auto begun = std::chrono::steady_clock::now();
     const std::shared_ptr<HostBlock> block = make_block_(bytes, &missing);
+    const std::chrono::nanoseconds making = std::chrono::steady_clock::now() - begun;
     if (!block) return {CUDA_ERROR_OUT_OF_MEMORY, "host memory", missing};
     Places copied;
     uint64_t offset = 0;
@@ -43,7 +45,7 @@ ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
     });
     if (status != CUDA_SUCCESS) return {status, "cuMemcpyDtoHAsync"};
     places_.merge(copied);
-    return {};
+    return {.making_host_memory = making};
 }
 
 CUresult ChunkMover::unmap(uint64_t base, Place& place) {

@@ -17,6 +17,7 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,7 @@ public:
         CUresult status = CUDA_SUCCESS;
         const char* failed = nullptr;  // for people: the function of the driver, or "host memory"
         uint64_t missing = 0;          // bytes of host memory, where that is what failed
+        std::chrono::nanoseconds making_host_memory{};  // of the time that it took
     };
     Outcome copy_out(const std::vector<Chunk>& chunks);
     // SUCCESS: the chunk is away. Else it is here, and its copy is forgotten.

@@ -24,6 +24,8 @@ constexpr uint64_t kMostSlabBytes = 64ull << 20;
 constexpr uint64_t kSlabShare = 8;  // a new slab's part of what the tenant holds
 constexpr auto kPendingNap = std::chrono::microseconds(100);
 
+thread_local uint64_t missed_bytes = 0;  // TenantMemory::missed()
+
 uint64_t chunk_multiple(uint64_t bytes) { return (bytes + kChunkBytes - 1) & ~(kChunkBytes - 1); }
 
 // The entry of an ordered map base -> bytes that contains [address, address + bytes), or end().
@@ -43,14 +45,16 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 }  // namespace
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                           MemoryAccountPointer tenant)
+                           MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> spare)
     : device_(device),
       driver_(device.driver()),
       base_(base),
       bytes_(bytes),
       account_(std::make_shared<MemoryAccount>(0, std::move(tenant))),
       own_(arena, base, bytes),
-      mover_(device),
+      spare_(std::move(spare)),
+      mover_(device, spare_ ? [this](uint64_t each, uint64_t* missing) { return spare_->take(each, missing); }
+                            : ChunkMover::MakeBlock{}),
       pools_(driver_, *this),
       graphs_(driver_, *this) {
     addresses_.add(base, bytes);
@@ -71,6 +75,7 @@ TenantMemory::~TenantMemory() {
 // frees. No lock is held meanwhile.
 CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    missed_bytes = 0;
     CUresult status = try_allocate(bytes, address);
     for (bool last = false; status == CUDA_ERROR_OUT_OF_MEMORY && !last;) {
         last = pools_.collect();
@@ -80,8 +85,11 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
         if (status == CUDA_ERROR_OUT_OF_MEMORY && !last) std::this_thread::sleep_for(kPendingNap);
     }
     if (status == CUDA_SUCCESS) device_.allocated(*address, bytes);
+    if (status != CUDA_ERROR_OUT_OF_MEMORY) missed_bytes = 0;
     return status;
 }
+
+uint64_t TenantMemory::missed() { return missed_bytes; }
 
 CUresult TenantMemory::try_allocate(uint64_t bytes, CUdeviceptr* address) {
     Lock lock(mutex_);
@@ -157,9 +165,11 @@ uint64_t TenantMemory::take_addresses(uint64_t bytes, uint64_t alignment, uint64
 }
 
 CUresult TenantMemory::make_chunk(uint64_t bytes, uint64_t* base) {
+    missed_bytes = 0;
     if (!account_->take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = take_addresses(bytes, kChunkBytes, 0);
     CUresult status = address ? map_zeroed(address, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (address && status == CUDA_ERROR_OUT_OF_MEMORY) missed_bytes = bytes;
     if (status != CUDA_SUCCESS) {
         if (address) addresses_.release(address);
         account_->give(bytes);

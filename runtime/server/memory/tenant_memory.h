@@ -37,6 +37,7 @@
 #include "runtime/server/memory/memory_account.h"
 #include "runtime/server/memory/physical_allocation.h"
 #include "runtime/server/memory/pools.h"
+#include "runtime/server/memory/spare_blocks.h"
 #include "runtime/server/memory/tenant_addresses.h"
 #include "runtime/server/objects/handles.h"
 
@@ -49,16 +50,21 @@ inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chun
 
 class TenantMemory {
 public:
-    // `tenant`: physical memory of all the tenant's programs.
+    // `tenant`: physical memory of all the tenant's programs. `spare`: where chunks go that are moved out,
+    // and tenants may hold more together than the device has (swapper.h); null: they may not.
     TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                 MemoryAccountPointer tenant);
+                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> spare = nullptr);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
 
     CUresult allocate(uint64_t bytes, CUdeviceptr* address);
     CUresult free(CUdeviceptr address);  // INVALID_VALUE unless an allocation starts there
+    // With oversubscription what others could make room with counts as free.
     CUresult info(uint64_t* free, uint64_t* total);
+    // Bytes of the chunk for which the driver had no memory, of the calling thread's last allocate(); 0: it
+    // found room, or failed for another reason.
+    static uint64_t missed();
     // Writes an allocation that no work uses: zero but for these values. Complete when it returns.
     struct Value {
         uint64_t offset;
@@ -136,12 +142,15 @@ public:
     // calls. The tenant's threads stand still and its work is complete or stopped, from copy_out() until
     // forget_copies(). Idle chunks are freed. What the tenant maps by itself, and what the driver made for
     // it, stays.
-    ChunkMover::Outcome copy_out();
+    // Of the chunks that are here at least `least` bytes, or all, are copied; those that are away stay so.
+    ChunkMover::Outcome copy_out(uint64_t least = ~uint64_t{0});
     void release_copied();  // of a chunk that the driver does not unmap the memory stays
     ChunkMover::Outcome bring_in();
     void forget_copies();
     uint64_t bytes_away() const { return mover_.bytes_away(); }
     bool away_is_pinned() const { return mover_.pinned(); }
+    uint64_t bytes_movable() const;                      // of chunks on the device that copy_out() takes
+    SpareBlocks* spare() const { return spare_.get(); }  // null: copies' host memory is freed with them
 
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // returns cached chunks to the driver
@@ -189,8 +198,9 @@ private:
     CUresult zero(uint64_t base, uint64_t bytes);
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
-    // The caller of these four holds mutex_.
-    bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it
+    // The caller of these five holds mutex_.
+    std::vector<ChunkMover::Chunk> movable() const;  // largest first
+    bool open_elsewhere(uint64_t chunk) const;       // another session has mapped it
     void unmap_opened(CUdeviceptr address, const Opened& opened);
     void forget_shared();
     CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,
@@ -225,6 +235,7 @@ private:
     uint64_t kept_ = 0;
     bool moves_ = false;  // chunks move or are away: none is freed
 
+    const std::shared_ptr<SpareBlocks> spare_;
     ChunkMover mover_;  // guarded by mutex_, or by standing threads while moves_
     Pools pools_;
     GraphMemory graphs_;

@@ -3,14 +3,16 @@
 
 #include "runtime/protocol/try.h"
 #include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/memory/tenant_ranges.h"
 
 namespace smt::runtime::server {
 
 CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
     size_t device_free = 0, device_total = 0;
     SMT_TRY(driver_.cuMemGetInfo_v2(&device_free, &device_total));
+    const uint64_t others = spare_ ? TenantRanges::movable_beside(*this) : 0;
     Lock lock(mutex_);
-    uint64_t available = device_free + idle_bytes();
+    uint64_t available = device_free + idle_bytes() + others;
     const uint64_t limit = account_->whole().limit(), held = account_->whole().held();
     *total = limit ? std::min<uint64_t>(limit, device_total) : device_total;
     uint64_t in_use = held - std::min(held, idle_bytes());

@@ -1,23 +1,67 @@
 // Suspension: a tenant's chunks in host memory, and back.
+#include <algorithm>
+
+#include "runtime/server/memory/physical_allocation.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {
 
+namespace {
+
+// Of chunks, largest first, as few bytes as are enough, more or less: the largest that fit, and the smallest
+// one for the rest.
+std::vector<ChunkMover::Chunk> enough_of(const std::vector<ChunkMover::Chunk>& all, uint64_t least) {
+    std::vector<ChunkMover::Chunk> chosen;
+    const ChunkMover::Chunk* smallest = nullptr;  // of those that are larger than what was left
+    for (const ChunkMover::Chunk& each : all) {
+        if (least == 0) break;
+        if (each.bytes > least) {
+            smallest = &each;
+            continue;
+        }
+        chosen.push_back(each);
+        least -= each.bytes;
+    }
+    if (least != 0 && smallest) chosen.push_back(*smallest);
+    return chosen;
+}
+
+}  // namespace
+
+// Without those that are away, or that other sessions may have mapped.
+std::vector<ChunkMover::Chunk> TenantMemory::movable() const {
+    std::vector<ChunkMover::Chunk> chunks;
+    std::vector<uint64_t> away = mover_.away();
+    std::sort(away.begin(), away.end());
+    const auto add = [&](uint64_t base, uint64_t bytes) {
+        if (shared_chunks_.contains(base) || std::binary_search(away.begin(), away.end(), base)) return;
+        const auto kept = kept_chunks_.find(base);
+        chunks.push_back({base, bytes, kept == kept_chunks_.end() ? 0 : kept->second});
+    };
+    for (const auto& [base, bytes] : slabs_.regions()) add(base, bytes);
+    for (const auto& [base, chunk] : large_) add(base, chunk.bytes);
+    std::stable_sort(chunks.begin(), chunks.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return chunks;
+}
+
+uint64_t TenantMemory::bytes_movable() const {
+    Lock lock(mutex_);
+    uint64_t bytes = slabs_.region_bytes();
+    for (const auto& [base, chunk] : large_) bytes += chunk.bytes;
+    for (const auto& [base, memory] : shared_chunks_) bytes -= std::min(memory->bytes(), bytes);
+    return bytes - std::min(bytes, mover_.bytes_away());
+}
+
 // The copies take long, and are made without the lock: other tenants that run out of memory ask this one for
 // what is idle.
-ChunkMover::Outcome TenantMemory::copy_out() {
+ChunkMover::Outcome TenantMemory::copy_out(uint64_t least) {
     std::vector<ChunkMover::Chunk> chunks;
     trim();
     {
         Lock lock(mutex_);
         moves_ = true;
-        const auto add = [&](uint64_t base, uint64_t bytes) {
-            if (shared_chunks_.contains(base)) return;  // other sessions may have it mapped
-            const auto kept = kept_chunks_.find(base);
-            chunks.push_back({base, bytes, kept == kept_chunks_.end() ? 0 : kept->second});
-        };
-        for (const auto& [base, bytes] : slabs_.regions()) add(base, bytes);
-        for (const auto& [base, chunk] : large_) add(base, chunk.bytes);
+        chunks = enough_of(movable(), least);
     }
     const ChunkMover::Outcome outcome = mover_.copy_out(chunks);
     if (outcome.status != CUDA_SUCCESS) forget_copies();

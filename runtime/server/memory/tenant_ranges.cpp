@@ -30,4 +30,12 @@ void TenantRanges::trim_all() {
     for (TenantMemory* tenant : tenants) tenant->trim();
 }
 
+uint64_t TenantRanges::movable_beside(const TenantMemory& tenant) {
+    std::lock_guard lock(tenants_mutex);
+    uint64_t bytes = 0;
+    for (const TenantMemory* each : tenants)
+        if (each != &tenant) bytes += each->bytes_movable();
+    return bytes;
+}
+
 }  // namespace smt::runtime::server

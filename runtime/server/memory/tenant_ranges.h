@@ -1,6 +1,8 @@
 // The registry of all TenantMemory objects of this process. Any thread.
 #pragma once
 
+#include <cstdint>
+
 namespace smt::runtime::server {
 
 class TenantMemory;
@@ -11,6 +13,8 @@ public:
     static void remove(const TenantMemory& tenant);
     // All tenants return their idle memory to the driver. The caller must not hold a TenantMemory's lock.
     static void trim_all();
+    // Bytes on the device that the others' chunks have, and that could be moved out. Likewise.
+    static uint64_t movable_beside(const TenantMemory& tenant);
 };
 
 }  // namespace smt::runtime::server

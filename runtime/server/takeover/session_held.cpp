@@ -94,7 +94,8 @@ std::string Session::why_not_carried() const {
         if (!reason.empty()) reasons += (reasons.empty() ? "" : "; ") + reason;
     };
     if (closing()) add("its program ends");
-    if (gate_.closed()) add("it is suspended");
+    if (gate_.closed(LaneGate::kSuspended)) add("it is suspended");
+    if (gate_.closed(LaneGate::kOutOfTurn)) add("memory of it made room for others");
     if (open_status_ != CUDA_SUCCESS || !memory_ || !code_) return "it is not open";
     if (server_.measuring()) add("its kernels are measured");
     if (server_.call_trace()) add("its calls are timed");

@@ -1,11 +1,13 @@
-// pauses WHAT: programs whose tenant is suspended and resumed.
+// pauses WHAT: programs whose memory leaves the device and comes back.
 //
 //   pauses work       computes on 64 MiB, on many small allocations and on blocks of a pool, round after
 //                     round, until it may read a line; then every word has to be right
+//   pauses cells      has the same memory, and does nothing but a round for each line that it reads: "right"
 //   pauses hold MIB   allocates so much, says whether that went well and how much is free, and reads a line
 #include <poll.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -111,6 +113,21 @@ void work() {
     say("right");
 }
 
+void cells() {
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kAccumulate));
+    Work work;
+    work.begin(module);
+    work.go();
+    work.look();
+    say("ready");
+    for (std::string line; std::getline(std::cin, line) && line != "end";) {
+        work.go();
+        work.look();
+        say("right");
+    }
+}
+
 void hold(uint64_t bytes) {
     CUdeviceptr memory = 0;
     size_t free = 0, total = 0;
@@ -128,5 +145,6 @@ int main(int count, char** arguments) {
     preload::start();
     const std::string what = count > 1 ? arguments[1] : "";
     if (what == "work") work();
+    if (what == "cells") cells();
     if (what == "hold") hold(std::strtoull(arguments[2], nullptr, 10) << 20);
 }

@@ -1,0 +1,151 @@
+// See memory_turns.h.
+#include "runtime/server/memory/memory_turns.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr double kNewest = 0.5;            // weight of the newest move in the speed
+constexpr uint64_t kLeastTimed = 1 << 20;  // smaller moves say nothing of the speed
+
+}  // namespace
+
+MemoryTurns::Duration MemoryTurns::takes(uint64_t bytes) const {
+    return std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(static_cast<double>(bytes) / speed_));
+}
+
+void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
+    std::map<uint32_t, Place> places;
+    for (const Program& program : programs) {
+        const auto known = places_.find(program.id);
+        Place place = known == places_.end() ? Place{.worked = now} : known->second;
+        if (program.works && !program.out) place.worked = now;
+        const bool asks = program.asks != 0 || (program.out && program.works);
+        if (!asks) {
+            place.asked = {};
+        } else if (place.asked == TimePoint{}) {
+            place.asked = now;
+            place.order = ++orders_;
+        }
+        places.emplace(program.id, place);
+    }
+    places_ = std::move(places);
+}
+
+std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Program>& programs,
+                                                            const Program& requester, uint64_t needed,
+                                                            TimePoint now) const {
+    const Duration grace =
+        std::clamp(std::chrono::duration_cast<Duration>(takes(2 * needed) * kGrace), kLeastGrace, kMostGrace);
+    std::vector<Candidate> all;
+    for (const Program& each : programs) {
+        if (each.id == requester.id || each.stays || each.here == 0) continue;
+        const Place& place = places_.at(each.id);
+        const TimePoint idle = place.worked + grace;
+        if (each.out)
+            all.push_back({&each, 1, place.worked, now});
+        else if (!each.works && idle <= now)
+            all.push_back({&each, 2, place.worked, now});
+        else
+            all.push_back({&each, 3, place.begun, each.works ? place.until : std::min(place.until, idle)});
+    }
+    std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tie(a.rank, a.since, a.program->id) < std::tie(b.rank, b.since, b.program->id);
+    });
+    return all;
+}
+
+// False: nothing that may be moved, now or later, would be enough.
+bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& requester, uint64_t free,
+                        TimePoint now, Step* step) {
+    const uint64_t wanted = requester.out ? requester.away : requester.asks;
+    if (wanted <= free) {
+        *step = {requester.out ? Step::What::kIn : Step::What::kGrant, requester.id, 0, requester.id, now};
+        return true;
+    }
+    const uint64_t needed = wanted - free;
+    uint64_t all = 0, ready = 0;
+    TimePoint again = TimePoint::max();
+    const std::vector<Candidate> from = candidates(programs, requester, needed, now);
+    for (const Candidate& each : from) {
+        all += each.program->here;
+        if (each.from <= now)
+            ready += each.program->here;
+        else
+            again = std::min(again, each.from);
+    }
+    if (all < needed) {
+        *step = {Step::What::kRefuse, requester.id, needed - all, requester.id, now};
+        return false;
+    }
+    if (ready < needed) {
+        *step = {Step::What::kNothing, 0, needed - ready, requester.id, again};
+        return true;
+    }
+    const auto first =
+        std::find_if(from.begin(), from.end(), [&](const Candidate& each) { return each.from <= now; });
+    *step = {Step::What::kOut, first->program->id, std::min(needed, first->program->here), requester.id, now};
+    return true;
+}
+
+MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64_t free, TimePoint now) {
+    follow(programs, now);
+    std::vector<const Program*> line;
+    for (const Program& each : programs)
+        if (places_.at(each.id).asked != TimePoint{}) line.push_back(&each);
+    std::sort(line.begin(), line.end(), [&](const Program* a, const Program* b) {
+        return places_.at(a->id).order < places_.at(b->id).order;
+    });
+    Step step;
+    for (const Program* requester : line) {
+        if (requester->out || places_.at(requester->id).until <= now) continue;
+        if (serve(programs, *requester, free, now, &step) && step.what != Step::What::kNothing) return step;
+    }
+    for (const Program* requester : line) {
+        if (requester->out && requester->stays) continue;  // it could not be moved in lately
+        // One that is out and finds no room holds up no other; an allocation is told.
+        if (serve(programs, *requester, free, now, &step) || !requester->out) return step;
+    }
+    return {};
+}
+
+void MemoryTurns::moved(uint32_t requester, uint64_t bytes, Duration took) {
+    if (const auto place = places_.find(requester); place != places_.end()) place->second.moved += bytes;
+    if (bytes < kLeastTimed || took <= Duration::zero()) return;
+    const double seen = static_cast<double>(bytes) / std::chrono::duration<double>(took).count();
+    speed_ = measured_ ? speed_ + kNewest * (seen - speed_) : seen;
+    measured_ = true;
+}
+
+void MemoryTurns::served(uint32_t requester, TimePoint now) {
+    const auto found = places_.find(requester);
+    if (found == places_.end()) return;
+    Place& place = found->second;
+    place.asked = {};
+    place.worked = now;
+    if (place.moved == 0) return;  // there was room
+    if (place.until <= now || place.turns == 0) {
+        place.begun = now;
+        place.in_turn = 0;
+        ++place.turns;
+    }
+    place.in_turn += std::exchange(place.moved, 0);
+    const double turn = std::chrono::duration<double>(takes(place.in_turn)).count() / part_;
+    const Duration longest = std::clamp(
+        std::chrono::duration_cast<Duration>(
+            std::chrono::duration<double>(std::min(turn, std::chrono::duration<double>(kMostTurn).count()))),
+        kLeastTurn, kMostTurn);
+    place.until = std::max(place.until, place.begun + longest);
+}
+
+uint64_t MemoryTurns::turns(uint32_t id) const {
+    const auto found = places_.find(id);
+    return found == places_.end() ? 0 : found->second.turns;
+}
+
+}  // namespace smt::runtime::server

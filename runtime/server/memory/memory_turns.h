@@ -1,0 +1,114 @@
+// Whose memory is on the device, where the programs' memory together exceeds it (oversubscribe in
+// SMT_LIMITS): a rule without a clock, a thread or a driver of its own.
+//
+// A program asks for room by an allocation that found none, or, if it is out, by a call. Requests are served
+// in the order in which they came. For the first one programs are moved out, no more than it needs, in this
+// order:
+//
+//   1. what is out already, as its calls wait in any case
+//   2. idle ones, the longest idle first
+//   3. those whose turn is over, the earliest turn first
+//
+// Nothing moves before those that may be moved have enough, so a program that waits takes nothing that does
+// not help it. A program for which others were moved has a turn: so long that the moves take no more than a
+// given part of it, by their bytes and the speed of earlier moves. So two programs that do not fit together
+// take turns, and each request is served after the turns in front of it. An idle program's turn ends after
+// kGrace of what the moves take: a pause shorter than that is no reason to move.
+//
+//     device 80, part 1/10      A 60, out and asking      B 70, in its turn until 12 s
+//     at 12 s                   move 50 of B out, A in: 110 moved at 25 a second, so A's turn is 44 s
+//
+// An allocation of a program that has its turn goes before the others' requests where it need not wait for
+// another turn; else its turn would pass while it waits behind those that wait for its end.
+//
+// Not thread-safe. Times are the caller's. Bytes are of chunks, as the mover moves them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace smt::runtime::server {
+
+class MemoryTurns {
+public:
+    using Clock = std::chrono::steady_clock;
+    using TimePoint = Clock::time_point;
+    using Duration = std::chrono::nanoseconds;
+    static constexpr double kGrace = 0.5;                                   // of what a swap takes
+    static constexpr Duration kLeastGrace = std::chrono::milliseconds(20);  // a program between two calls
+    static constexpr Duration kMostGrace = std::chrono::seconds(1);         // "at once", for people
+    static constexpr Duration kLeastTurn = std::chrono::milliseconds(50);  // so that each gets something done
+    static constexpr Duration kMostTurn = std::chrono::minutes(10);        // if a speed was measured badly
+    static constexpr double kFirstSpeed = 10e9;  // bytes a second, until a move was measured
+
+    // `part`: of a turn that the moves for it may take, above 0.
+    explicit MemoryTurns(double part) : part_(part) {}
+
+    // A program at one moment.
+    struct Program {
+        uint32_t id = 0;
+        uint64_t here = 0;   // bytes on the device that can be moved out
+        uint64_t away = 0;   // bytes in host memory
+        bool out = false;    // its calls wait for its turn
+        bool stays = false;  // it cannot be moved now
+        bool works = false;  // out: it has something to do; else: it has something under way, or had lately
+        uint64_t asks = 0;   // bytes that an allocation found no room for, and waits for; 0: none
+    };
+    struct Step {
+        enum class What {
+            kNothing,  // look again when something changes, or at `again`
+            kOut,      // move so many bytes of `id` out
+            kIn,       // move `id` in: there is room
+            kGrant,    // the allocation of `id` may try again
+            kRefuse,   // the allocation of `id` finds no room, whatever is moved
+        } what = What::kNothing;
+        uint32_t id = 0;
+        uint64_t bytes = 0;      // kOut: at least; kRefuse: that are missing
+        uint32_t requester = 0;  // for whom
+        TimePoint again = TimePoint::max();
+    };
+    // `free`: bytes of the device. Repeat it after each step, with what has changed.
+    Step next(const std::vector<Program>& programs, uint64_t free, TimePoint now);
+
+    // Bytes were moved, out or in, for the requester.
+    void moved(uint32_t requester, uint64_t bytes, Duration took);
+    // The step kIn or kGrant was carried out: the requester's turn begins, or becomes longer.
+    void served(uint32_t requester, TimePoint now);
+
+    uint64_t turns(uint32_t id) const;
+    double speed() const { return speed_; }  // bytes a second
+
+private:
+    struct Place {
+        TimePoint asked{};  // {}: it does not ask
+        TimePoint worked{};
+        TimePoint begun{}, until{};  // of its turn
+        uint64_t moved = 0;          // bytes for it, since it was served last
+        uint64_t in_turn = 0;        // bytes for this turn
+        uint64_t turns = 0;
+        uint64_t order = 0;  // of the request
+    };
+    struct Candidate {
+        const Program* program;
+        int rank;         // as in the list above
+        TimePoint since;  // within the rank
+        TimePoint from;   // it may be moved from then on
+    };
+    void follow(const std::vector<Program>& programs, TimePoint now);
+    std::vector<Candidate> candidates(const std::vector<Program>& programs, const Program& requester,
+                                      uint64_t needed, TimePoint now) const;
+    bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t free, TimePoint now,
+               Step* step);
+    Duration takes(uint64_t bytes) const;
+
+    const double part_;
+    std::map<uint32_t, Place> places_;  // by id
+    uint64_t orders_ = 0;
+    double speed_ = kFirstSpeed;
+    bool measured_ = false;
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""tools/bench/swap/swap.py, planned, and on the simulated device: swap_test.py [BUILD]. No figure is
+asserted."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/swap/swap.py"
+BUILD = None
+
+
+def bench(*arguments):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=390)
+    return done.stdout, done.returncode
+
+
+class Planned(unittest.TestCase):
+    def test_a_plan_needs_nothing(self):
+        out, code = bench("--plan", "--build", "/nonexistent", "--gib", "8,16", "--programs", "2,4")
+        self.assertEqual(code, 0, out)
+        lines = out.splitlines()
+        self.assertEqual(len(lines), 7, out)
+        self.assertIn("4 programs of 16384 MiB, room for 1.5, 65536 MiB pinned", lines[3])
+        self.assertIn("cells of 8192 MiB", lines[4])
+
+    def test_misuse(self):
+        for arguments in ((), ("--plan", "--gib", "0"), ("--plan", "--programs", "two"),
+                          ("--plan", "--room", "1")):
+            self.assertEqual(bench(*arguments)[1], 2)
+
+
+class Simulated(unittest.TestCase):
+    def setUp(self):
+        if not BUILD:
+            self.skipTest("no build was named")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name)
+
+    def run_it(self, *arguments):
+        return bench("--build", BUILD, "--out", self.out, "--device", "sim", "--mib", 16, "--programs", 2,
+                     "--seconds", 2, "--part", 50, "--cells", 2, *arguments)
+
+    def test_each_case(self):
+        out, code = self.run_it()
+        self.assertEqual(code, 0, out)
+        work, cells = json.loads((self.out / "swap.json").read_text())["cases"]
+        self.assertEqual((work["kind"], cells["kind"]), ("work", "cells"))
+        self.assertTrue(work["out_bytes"] > 0 and work["switch_ms"] > 0 and work["ideal_ms"] > 0, work)
+        self.assertEqual([each["passes"] for each in work["alone"]],
+                         [each["passes"] for each in work["together"]])
+        self.assertEqual(len(cells["cells_ms"]), 2)
+        self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
+
+    def test_no_case_is_begun_after_the_budget(self):
+        out, code = self.run_it("--budget", 0)
+        self.assertEqual(code, 1, out)
+        self.assertEqual(json.loads((self.out / "swap.json").read_text())["not_begun"], 2)
+
+    def test_a_program_that_does_not_start_is_told(self):
+        out, code = self.run_it("--program", "/bin/false")
+        self.assertEqual(code, 1, out)
+        self.assertIn("FAILS: ", out)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        BUILD = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,308 @@
+// The rule of turns for want of memory, in virtual time: a device of which programs have more than it has.
+#include "runtime/server/memory/memory_turns.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+namespace smt::runtime::server {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Program = MemoryTurns::Program;
+using Step = MemoryTurns::Step;
+using What = Step::What;
+using TimePoint = MemoryTurns::TimePoint;
+
+constexpr uint64_t kGiB = 1ull << 30;
+constexpr double kSpeed = 20.0 * kGiB;  // bytes a second
+
+// Carries steps out as the server does, and counts.
+struct Device {
+    explicit Device(uint64_t bytes, double part = 0.1) : turns(part), total(bytes) {}
+
+    Program& add(uint32_t id, uint64_t bytes) {
+        programs.push_back({.id = id, .here = bytes});
+        return of(id);
+    }
+    Program& of(uint32_t id) {
+        return *std::find_if(programs.begin(), programs.end(), [&](const Program& p) { return p.id == id; });
+    }
+    uint64_t free() const {
+        uint64_t used = 0;
+        for (const Program& each : programs) used += each.here;
+        REQUIRE(used <= total);
+        return total - used;
+    }
+    // Until there is nothing to do now. The last step; a grant is taken at once.
+    Step settle() {
+        for (int steps = 0; steps < 100; ++steps) {
+            const Step step = turns.next(programs, free(), now);
+            if (step.what == What::kNothing) return step;
+            Program& program = of(step.id);
+            if (step.what == What::kOut) {
+                const uint64_t bytes = std::min(step.bytes, program.here);
+                CHECK(bytes > 0);
+                program.out = true;
+                program.here -= bytes;
+                program.away += bytes;
+                out += bytes;
+                move(step.requester, bytes);
+            } else if (step.what == What::kIn) {
+                const uint64_t bytes = program.away;
+                program.out = false;
+                program.here += bytes;
+                program.away = 0;
+                move(step.id, bytes);
+                turns.served(step.id, now);
+            } else if (step.what == What::kGrant) {
+                program.here += program.asks;
+                program.asks = 0;
+                turns.served(step.id, now);
+            } else {
+                program.asks = 0;
+                ++refused;
+                return step;
+            }
+        }
+        FAIL("no end of steps");
+        return {};
+    }
+    void move(uint32_t requester, uint64_t bytes) {
+        const auto took = std::chrono::duration_cast<MemoryTurns::Duration>(
+            std::chrono::duration<double>(static_cast<double>(bytes) / kSpeed));
+        turns.moved(requester, bytes, took);
+        now += took;
+        moving += took;
+    }
+    // All programs work without a pause; the time that each was here, by its place in `programs`.
+    std::vector<double> run(MemoryTurns::Duration time) {
+        std::vector<double> here(programs.size());
+        for (Program& each : programs) each.works = true;
+        const TimePoint until = now + time;
+        while (now < until) {
+            settle();
+            for (size_t i = 0; i < programs.size(); ++i)
+                if (!programs[i].out) here[i] += std::chrono::duration<double>(10ms).count();
+            now += 10ms;
+        }
+        return here;
+    }
+
+    MemoryTurns turns;
+    const uint64_t total;
+    std::vector<Program> programs;
+    TimePoint now = TimePoint(1000s);
+    uint64_t out = 0;
+    MemoryTurns::Duration moving{};
+    int refused = 0;
+};
+
+}  // namespace
+
+TEST_CASE("memory turns: an idle program leaves as much as is needed", "[memory_turns]") {
+    Device device(80 * kGiB);
+    device.add(1, 40 * kGiB);
+    device.settle();
+    device.now += 1s;
+    device.add(2, 0).asks = 70 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    CHECK(device.of(2).here == 70 * kGiB);
+    CHECK(device.of(1).out);
+    CHECK(device.of(1).here == 10 * kGiB);  // only what was needed
+    CHECK(device.refused == 0);
+}
+
+TEST_CASE("memory turns: the idle one's next call comes soon", "[memory_turns]") {
+    Device device(80 * kGiB);
+    device.add(1, 40 * kGiB);
+    device.settle();
+    device.now += 1s;
+    device.add(2, 0).asks = 70 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    device.now += 100s;  // the training's turn is long over
+    const TimePoint asked = device.now;
+    device.of(1).works = true;
+    device.settle();
+    CHECK_FALSE(device.of(1).out);
+    CHECK(device.now - asked < 4s);  // 30 GiB out and 30 in
+    // Its cell is over: the training goes on after the grace, and not at the end of the turn.
+    device.of(1).works = false;
+    const TimePoint idle = device.now;
+    while (device.of(2).out && device.now < idle + 60s) {
+        device.settle();
+        device.now += 10ms;
+    }
+    CHECK_FALSE(device.of(2).out);
+    CHECK(device.now - idle < MemoryTurns::kMostGrace + 4s);
+}
+
+TEST_CASE("memory turns: moves take the part of a turn that they may", "[memory_turns]") {
+    for (const double part : {0.1, 0.3}) {
+        for (const uint32_t count : {2u, 4u}) {
+            Device device(50 * kGiB, part);
+            for (uint32_t id = 1; id <= count; ++id) {
+                Program& program = device.add(id, id == 1 ? 40 * kGiB : 0);
+                if (id == 1) continue;
+                program.out = true;
+                program.away = 40 * kGiB;
+            }
+            const auto time = 4000s;
+            const std::vector<double> here = device.run(time);
+            const auto [least, most] = std::minmax_element(here.begin(), here.end());
+            CHECK(*least > 0.8 * *most);  // none starves
+            const double moving = std::chrono::duration<double>(device.moving).count();
+            CHECK(moving < 1.05 * part * std::chrono::duration<double>(time).count());
+            CHECK(moving > 0.5 * part * std::chrono::duration<double>(time).count());
+        }
+    }
+}
+
+TEST_CASE("memory turns: a turn is kept, and requests wait for its end", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    device.add(2, 0).asks = 8 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    REQUIRE(device.of(1).out);
+    // 6 GiB were moved for it at 20 GiB a second, so a turn of 3 s.
+    const Step step = device.settle();
+    CHECK(step.what == What::kNothing);
+    CHECK(step.again > device.now + 2500ms);
+    CHECK(step.again < device.now + 3500ms);
+    device.now += 2s;
+    device.settle();
+    CHECK(device.of(1).out);
+    device.now = step.again;
+    device.settle();
+    CHECK_FALSE(device.of(1).out);
+    CHECK(device.turns.turns(1) == 1);
+}
+
+TEST_CASE("memory turns: who asked first is served first", "[memory_turns]") {
+    Device device(10 * kGiB);
+    for (uint32_t id = 1; id <= 3; ++id) {
+        Program& program = device.add(id, id == 1 ? 8 * kGiB : 0);
+        program.works = id == 1;
+        if (id == 1) continue;
+        program.out = true;
+        program.away = 8 * kGiB;
+    }
+    device.settle();
+    device.now += 1s;
+    device.of(3).works = true;
+    device.settle();
+    CHECK_FALSE(device.of(3).out);
+    device.of(1).works = false;
+    device.settle();
+    device.of(2).works = true;
+    device.settle();
+    device.of(1).works = true;  // behind 2
+    CHECK(device.of(2).out);
+    device.now = device.settle().again;
+    device.settle();
+    CHECK_FALSE(device.of(2).out);
+    CHECK(device.of(1).out);
+}
+
+TEST_CASE("memory turns: an allocation within a turn is served in it", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    device.add(2, 0).asks = 4 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    REQUIRE(device.of(1).out);  // and asks to come in
+    const uint64_t before = device.of(2).here;
+    device.of(2).asks = 5 * kGiB;
+    device.settle();
+    CHECK(device.of(2).here == before + 5 * kGiB);
+    CHECK(device.turns.turns(2) == 1);
+}
+
+TEST_CASE("memory turns: two allocations that need each other's memory", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 5 * kGiB).works = true;
+    device.add(2, 5 * kGiB).works = true;
+    device.of(1).asks = 3 * kGiB;
+    device.of(2).asks = 3 * kGiB;
+    device.settle();
+    CHECK(device.of(1).here == 8 * kGiB);
+    CHECK(device.of(2).out);  // it waits in front of its gate, and asks again when it is in
+    device.of(2).asks = 0;
+    device.now += 100s;
+    device.settle();
+    CHECK_FALSE(device.of(2).out);
+    device.of(2).asks = 3 * kGiB;
+    device.settle();
+    CHECK(device.of(2).here == 8 * kGiB);
+    CHECK(device.refused == 0);
+}
+
+TEST_CASE("memory turns: what has no room whatever is moved is refused, and nothing moves",
+          "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 5 * kGiB);
+    device.settle();
+    device.now += 1s;
+    device.add(2, 2 * kGiB).asks = 9 * kGiB;  // larger than the device together with what it has
+    const Step step = device.settle();
+    CHECK(step.what == What::kRefuse);
+    CHECK(step.bytes == 1 * kGiB);
+    CHECK(device.out == 0);
+    device.of(1).stays = true;
+    device.of(2).asks = 4 * kGiB;
+    CHECK(device.settle().what == What::kRefuse);
+    CHECK(device.out == 0);
+}
+
+TEST_CASE("memory turns: one that finds no room holds up no other", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 6 * kGiB).stays = true;
+    Program& large = device.add(2, 0);
+    large.out = large.works = true;
+    large.away = 5 * kGiB;
+    device.settle();
+    Program& small = device.add(3, 0);
+    small.out = small.works = true;
+    small.away = 3 * kGiB;
+    device.settle();
+    CHECK(device.of(2).out);
+    CHECK_FALSE(device.of(3).out);
+    device.of(1).here = 1 * kGiB;  // it has freed some
+    device.settle();
+    CHECK_FALSE(device.of(2).out);
+}
+
+TEST_CASE("memory turns: nothing moves before there is enough", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    device.add(2, 0).asks = 6 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    REQUIRE(device.of(1).out);  // 4 GiB of it, and 2 has a turn
+    device.of(1).works = false;
+    Program& third = device.add(3, 0);
+    third.out = third.works = true;
+    third.away = 6 * kGiB;
+    const uint64_t out = device.out;
+    const Step step = device.settle();
+    CHECK(step.what == What::kNothing);
+    CHECK(device.out == out);  // the rest of 1 would not be enough
+    device.now = step.again;
+    device.settle();
+    CHECK_FALSE(device.of(3).out);
+}
+
+TEST_CASE("memory turns: room that is there is no turn", "[memory_turns]") {
+    Device device(10 * kGiB);
+    Program& program = device.add(1, 0);
+    program.out = program.works = true;
+    program.away = 0;
+    device.settle();
+    CHECK_FALSE(device.of(1).out);
+    CHECK(device.turns.turns(1) == 0);
+}
+
+}  // namespace smt::runtime::server

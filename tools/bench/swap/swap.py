@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Programs whose memory together exceeds the GPU's, in turns (oversubscribe in SMT_LIMITS).
+
+    swap.py --out OUT [--build BUILD] [--gib 16] [--programs 2,4] [--room 1.5] [--seconds 20] [--part 10]
+            [--cells 8] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 24]
+
+A case is a number of programs (crowd.cu) of so many GiB each, which compute over all of it and look at each
+word, on a device that has room for --room of them; a program without smt holds what is too much. First
+each runs by itself for --seconds, which says its passes; then all at once, with as many passes. `against`
+is the time of all at once by the sum of the times alone. `switch` is what a turn's moves take on average, by
+the server's figures, and `ideal` their bytes by the bandwidth of pinned copies, measured in the same run. A
+case more is `cells`: a program of half the room that does something every few seconds, beside one of four
+fifths that always computes; its figures are what such a cell takes. Wrong, and the exit code 1: words that
+are not right, and programs that fail. A case that needs more than --pinned of the host's memory is left out.
+
+Results: OUT/swap.jsonl with a row a case, OUT/swap.json with all of them, and a table. --plan measures
+nothing, needs no build, and says what would be done and about how long it takes. With --budget no case is
+begun after that time.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+import harness  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, tail  # noqa: E402
+
+START = 8        # seconds until programs are ready: a guess, for --plan
+PATIENCE = 900
+PAUSE = 2        # seconds between two cells
+POLL = 0.1
+
+
+def whole_numbers(text):
+    values = [int(each) for each in text.split(",")]
+    if not values or any(each <= 0 for each in values):
+        raise argparse.ArgumentTypeError(f"positive numbers, not '{text}'")
+    return values
+
+
+def fractions(text):
+    values = [float(each) for each in text.split(",")]
+    if not values or any(each <= 0 for each in values):
+        raise argparse.ArgumentTypeError(f"positive numbers, not '{text}'")
+    return values
+
+
+def cases(options):
+    """(kind, MiB, programs)"""
+    sizes = [options.mib] if options.mib else [int(gib * 1024) for gib in options.gib]
+    all_cases = [("work", mib, count) for mib in sizes for count in options.programs]
+    return all_cases + ([("cells", mib, 2) for mib in sizes] if options.cells else [])
+
+
+def estimate(options, kind, count):
+    if kind == "cells":
+        return START + options.cells * (PAUSE + 3)
+    return START + options.seconds * count * (2 + 2 * options.part / 100)
+
+
+def pinned_mib(mib, count):
+    """What the host has to pin at most: what is away, and what is being moved out."""
+    return mib * count
+
+
+def host_mib():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+def plan(options):
+    total = 0
+    for kind, mib, count in cases(options):
+        takes = estimate(options, kind, count)
+        total += takes
+        what = f"{count} programs of {mib} MiB" if kind == "work" else f"cells of {mib} MiB, busy beside"
+        print(f"{what}, room for {options.room:g}, {pinned_mib(mib, count)} MiB pinned: about {takes:.0f} s")
+    print(f"about {total:.0f} s in all")
+
+
+class Ballast:
+    """Memory that is not there for smt: another program has it. A context manager."""
+
+    def __init__(self, program, environment, mib):
+        self.child = Child([program, "hold", str(mib)], environment, timeout=PATIENCE, stdin=True) \
+            if mib > 0 else None
+        if self.child and not self.child.wait_ready(60):
+            raise RuntimeError("the ballast does not start: " + tail(self.child.finish()["err"], 300))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child:
+            self.child.close_input()
+            self.child.finish()
+
+
+class Swapping:
+    def __init__(self, options):
+        self.options = options
+        self.places = Places(options.build, options.preload)
+        self.sim = options.device == "sim"
+        program = "bench_swap_shared" if self.sim else "bench_swap"
+        self.program = options.program or os.path.join(self.places.build, "bin", program)
+        self.lines = Lines(os.path.join(options.out, "swap.jsonl"))
+        self.environment = base_environment()
+        if self.sim:
+            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
+                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+
+    def run(self):
+        until = time.monotonic() + self.options.budget
+        left = cases(self.options)
+        while left and time.monotonic() < until:
+            kind, mib, count = left.pop(0)
+            row = self.lines.add(kind=kind, mib=mib, programs=count, room=self.options.room,
+                                 part=self.options.part, **self.guarded(kind, mib, count))
+            print(describe(row), flush=True)
+        return len(left)
+
+    def guarded(self, kind, mib, count):
+        if not self.sim and pinned_mib(mib, count) > self.options.pinned * host_mib():
+            return {"ok": True, "skipped": f"{host_mib()} MiB of host memory are too few"}
+        room = int(mib * self.options.room)
+        try:
+            with Ballast(self.program, self.environment, self.too_much(room)):
+                limits = f"oversubscribe=1,swap_part={self.options.part},host_memory=0"
+                more = {"SMT_SIM": f"grace=20,memory={room}M"} if self.sim else {}
+                with Runtime(self.places, SMT_LIMITS=limits, **more) as runtime:
+                    try:
+                        case = self.work if kind == "work" else self.cells
+                        return case(runtime, mib, count)
+                    except (RuntimeError, json.JSONDecodeError, TypeError) as error:
+                        return {"ok": False, "why": f"{error} {runtime.log(800)}"}
+        except RuntimeError as error:
+            return {"ok": False, "why": str(error)}
+
+    def too_much(self, room):
+        """MiB; the server's context needs some of what stays."""
+        if self.sim:
+            return 0
+        done = subprocess.run([self.program, "free"], env=self.environment, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        if done.returncode != 0:
+            raise RuntimeError("no GPU: " + done.stderr.strip())
+        return json.loads(done.stdout)["free_mib"] - room - 1024
+
+    def start(self, runtime, tenant, *arguments):
+        child = Child([self.program, *map(str, arguments)],
+                      {**self.environment, **runtime.variables(SMT_TENANT=tenant)}, self.places.preload,
+                      PATIENCE, stdin=True)
+        return child
+
+    @staticmethod
+    def result(child):
+        end = child.finish()
+        lines = re.findall(r"^\{.*\}$", end["out"], re.M)
+        if end["rc"] != 0 or not lines:
+            raise RuntimeError(f"a program fails with {end['rc']}: {tail(end['out'] + end['err'], 300)}")
+        return json.loads(lines[-1])
+
+    def turns(self, runtime):
+        """The server's figures by tenant; none if it does not answer."""
+        done = subprocess.run([self.places.smt, "status", "--json"],
+                              env={**self.environment, **runtime.variables()}, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        return {tenant["tenant"]: tenant["turns"] for line in done.stdout.splitlines()
+                for tenant in json.loads(line)["tenants"]}
+
+    def speed(self, runtime, mib):
+        return self.result(self.start(runtime, "bandwidth", "bandwidth", mib))
+
+    def work(self, runtime, mib, count):
+        speed = self.speed(runtime, mib)
+        alone = [self.result(self.start(runtime, f"alone{i}", "time", mib, self.options.seconds))
+                 for i in range(count)]
+        begun = time.monotonic()
+        children = [self.start(runtime, f"crowd{i}", "work", mib, alone[i]["passes"]) for i in range(count)]
+        seen = {}
+        while any(child.process.poll() is None for child in children):
+            seen.update(self.turns(runtime))
+            time.sleep(POLL)
+        took = time.monotonic() - begun
+        together = [self.result(child) for child in children]
+        figures = [seen.get(f"crowd{i}", {}) for i in range(count)]
+        total = {key: sum(each.get(key, 0) for each in figures)
+                 for key in ("out_bytes", "in_bytes", "out_us", "in_us", "turns", "moves")}
+        after_one_another = sum(each["seconds"] for each in alone)
+        turns = max(total["turns"], 1)
+        ideal = (total["out_bytes"] / speed["out_bytes_per_s"] +
+                 total["in_bytes"] / speed["in_bytes_per_s"]) * 1e3 / turns
+        return {"ok": all(each["right"] for each in alone + together), **speed, "alone": alone,
+                "together": together, "together_s": took, "after_one_another_s": after_one_another,
+                "against": took / after_one_another, **total,
+                "switch_ms": (total["out_us"] + total["in_us"]) / 1e3 / turns, "ideal_ms": ideal}
+
+    def cells(self, runtime, mib, _):
+        speed = self.speed(runtime, mib)
+        room = self.options.room
+        idle = self.start(runtime, "idle", "cells", int(mib * room / 2))
+        if not idle.wait_ready(PATIENCE):
+            raise RuntimeError("the program with cells does not start: " + tail(idle.finish()["err"], 300))
+        seconds = self.options.cells * (PAUSE + 3)
+        busy = self.start(runtime, "busy", "time", int(mib * room * 0.8), seconds)
+        if not busy.wait_ready(PATIENCE):
+            raise RuntimeError("the busy program does not start: " + tail(busy.finish()["err"], 300))
+        for i in range(self.options.cells):
+            time.sleep(PAUSE)
+            idle.process.stdin.write(b"\n")
+            idle.process.stdin.flush()
+            until = time.monotonic() + PATIENCE
+            while idle.out.count(b"cell_ms") <= i and idle.process.poll() is None and \
+                    time.monotonic() < until:
+                time.sleep(0.005)
+        figures = self.turns(runtime)
+        idle.close_input()
+        cells = [float(each) for each in re.findall(r'"cell_ms": ([\d.]+)', idle.out.decode())]
+        ends = [self.result(idle), self.result(busy)]
+        if len(cells) < self.options.cells:
+            raise RuntimeError(f"only {len(cells)} cells ended")
+        return {"ok": all(each["right"] for each in ends), **speed, "cells_ms": cells,
+                "cell_ms": statistics.median(cells), "longest_cell_ms": max(cells), "turns": figures,
+                "busy": ends[1]}
+
+
+def describe(row):
+    text = f"{row['kind']:5} {row['programs']} x {row['mib']:6} MiB "
+    if row.get("skipped"):
+        return text + "left out: " + row["skipped"]
+    if not row["ok"]:
+        return text + "FAILS: " + row.get("why", "words are wrong")
+    if row["kind"] == "cells":
+        return text + (f"cells {row['cell_ms']:9.1f} ms, longest {row['longest_cell_ms']:9.1f}")
+    return text + (f"against {row['against']:.3f}, turns {row['turns']}, switch {row['switch_ms']:.1f} ms, "
+                   f"ideal {row['ideal_ms']:.1f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(harness.ROOT, "build"))
+    parser.add_argument("--preload")
+    parser.add_argument("--program", help="in place of BUILD/bin/bench_swap")
+    parser.add_argument("--out")
+    parser.add_argument("--gib", type=fractions, default=[16])
+    parser.add_argument("--mib", type=int, help="in place of --gib")
+    parser.add_argument("--programs", type=whole_numbers, default=[2, 4])
+    parser.add_argument("--room", type=float, default=1.5, help="of how many programs the device has room")
+    parser.add_argument("--seconds", type=float, default=20, help="that a program takes alone")
+    parser.add_argument("--part", type=int, default=10, help="swap_part of SMT_LIMITS")
+    parser.add_argument("--cells", type=int, default=8)
+    parser.add_argument("--pinned", type=float, default=0.75, help="of the host's memory")
+    parser.add_argument("--budget", type=float, default=3600)
+    parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
+    parser.add_argument("--device", choices=("sim",))
+    options = parser.parse_args()
+    if options.room < 1.2:
+        parser.error("--room takes 1.2 and more")
+    if options.plan:
+        plan(options)
+        return 0
+    if not options.out:
+        parser.error("--out is needed, but for --plan")
+    os.makedirs(options.out, exist_ok=True)
+    swapping = Swapping(options)
+    left = swapping.run()
+    with open(os.path.join(options.out, "swap.json"), "w") as file:
+        json.dump({"device": options.device or "gpu", "not_begun": left, "cases": swapping.lines.all}, file,
+                  indent=1)
+    if left:
+        print(f"{left} cases were not begun: the time was over")
+    return 0 if swapping.lines.all and all(row["ok"] for row in swapping.lines.all) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
