@@ -34,7 +34,7 @@ constexpr size_t kMostConnections = 1024;       // one thread each: programs and
 constexpr long kMostSilent = 128;               // silent ones: beyond it the oldest is closed
 constexpr uint64_t kRefusalLife = 5 * kSecond;  // how long a server without a device runs to report it
 
-constexpr uint64_t kUnusedLife = 30 * kSecond;  // of a strict tenant's server that got no program
+constexpr uint64_t kUnusedLife = 120 * kSecond;  // of a strict tenant's server that got no program
 
 uint64_t idle_limit(const Server* server) {
     if (!server) return kRefusalLife;

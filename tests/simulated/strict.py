@@ -14,7 +14,7 @@ import sys
 import time
 
 from endless import endless, is_ended
-from place import PATIENCE, Place
+from place import PATIENCE, Place, finish
 from takeover import await_end, finish_survivor, say
 
 STRICT = ("--isolation", "strict")
@@ -149,6 +149,17 @@ def one_server(smt, programs):
         assert list(place.servers()) == [SHARED_KEY]
 
 
+def comes_and_goes(smt, programs):
+    """A program that comes while the server leaves finds the next one."""
+    with Apart(smt, programs) as place:
+        for _ in range(6):
+            for program in [place.start("alice", "survivor", options=STRICT, stdin=subprocess.PIPE)
+                            for _ in range(3)]:
+                assert finish(program) == "ready\nCUDA_SUCCESS\n"
+        place.await_no("simulated@alice.sock")
+        assert place.files(".sock") == []
+
+
 def tools_see_it(smt, programs):
     """status, top, log, suspend and resume reach it and say that it is strict."""
     with Apart(smt, programs) as place:
@@ -269,8 +280,8 @@ def no_keeper(smt, programs):
 def main():
     smt, programs, scenario = sys.argv[1:4]
     scenarios = {each.__name__: each
-                 for each in (strict_faults, shared_faults, kernel_limit, one_server, tools_see_it, killed,
-                              odd_names, without_smt_run, old_files, no_keeper)}
+                 for each in (strict_faults, shared_faults, kernel_limit, one_server, comes_and_goes,
+                              tools_see_it, killed, odd_names, without_smt_run, old_files, no_keeper)}
     scenarios[scenario](smt, programs)
 
 
