@@ -112,7 +112,7 @@ def kernel_limit(smt, programs):
         neighbour, sibling = place.survivor("neighbour", options=()), place.survivor("culprit")
         server = place.servers()["simulated@culprit"]["pid"]
         is_ended(endless(place, "culprit", 1, options=(*STRICT, "--kernel-limit", "1")))
-        output = sibling.communicate("go\n", timeout=PATIENCE)[0]
+        output = sibling.communicate("go\n" * 9999, timeout=PATIENCE)[0]
         assert "CUDA_ERROR_LAUNCH_TIMEOUT" in output, output
         await_end(server)
         goes_on(neighbour)
