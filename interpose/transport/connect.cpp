@@ -13,8 +13,10 @@
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/connection.h"
+#include "interpose/transport/identity.h"
 #include "interpose/transport/lane.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/settings/read.h"
 
 namespace smt::interpose {
@@ -59,9 +61,9 @@ void in_forked_child() {
     drop_session_in_child();
 }
 
-// The GPU's UUID names its server, and makes it the only GPU that the server sees.
+// The GPU's UUID names its shared server, and makes it the only GPU that the server sees.
 struct ServerName {
-    char key[64];
+    char key[protocol::kKeyBytes];
     char visible[64];
     const char* visible_or_null;
 };
@@ -93,7 +95,7 @@ CUresult connect_locked(CUdevice device) {
     if (!name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
     SessionOpened opened;
     SessionFailure failure{};
-    if (open_session(name.key, name.visible_or_null, opened, failure)) {
+    if (choose_server(name.key, failure) && open_session(name.key, name.visible_or_null, opened, failure)) {
         remember_server(name.key, opened.server_pid);
         enter_session(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
         capture::show_waiting();

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "interpose/process/state.h"
+#include "interpose/transport/identity.h"
 #include "interpose/transport/server_start.h"
 #include "interpose/transport/waiting.h"
 #include "opcodes.gen.h"
@@ -108,21 +108,6 @@ uint32_t slowdown() {
     uint32_t thousandths = 0;
     settings::read_slowdown(settings::text_of(settings::Id::kSlowdown), &thousandths);
     return thousandths;
-}
-
-// What a program without a tenant's name has in common with its children: what `smt run` gave it, else its
-// process group, whose number is one of its namespace's.
-void name_family(char (&family)[kTenantNameBytes]) {
-    using settings::Id;
-    struct stat space{};
-    if (settings::c_text_of(Id::kTenant)) return;
-    if (const char* inherited = settings::c_text_of(Id::kFamily))
-        snprintf(family, sizeof family, "%s", inherited);
-    else if (stat("/proc/self/ns/pid", &space) == 0)
-        snprintf(family, sizeof family, "group %d in %llu", getpgrp(),
-                 static_cast<unsigned long long>(space.st_ino));
-    else
-        snprintf(family, sizeof family, "process %d", getpid());
 }
 
 Hello hello() {

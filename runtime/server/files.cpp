@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 
 namespace smt::runtime::server {
 
@@ -21,11 +22,11 @@ namespace {
 constexpr int kLockTries = 1000;  // 15 s: longer than a server takes to leave
 constexpr useconds_t kLockPause = 15'000;
 
-// A key must be a plain file name, so that no path leads out of the directory.
-bool good_key(const std::string& key) {
-    return !key.empty() && key.size() <= 64 &&
-           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
-               std::string::npos;
+// strict_files.h deletes locks.
+bool lies_at(int file, const std::string& path) {
+    struct stat open_file, found;
+    return fstat(file, &open_file) == 0 && lstat(path.c_str(), &found) == 0 &&
+           open_file.st_ino == found.st_ino;
 }
 
 bool answers(const std::string& path) {
@@ -42,7 +43,11 @@ bool answers(const std::string& path) {
 }  // namespace
 
 bool find_files(const std::string& key, Files& files, std::string& error) {
-    if (!good_key(key)) return error = "a key is 1 to 64 letters, digits, '-' and '_'", false;
+    if (!protocol::is_key(key))
+        return error =
+                   "a key is 1 to 64 letters, digits, '-' and '_', and may have '@' and a strict tenant's "
+                   "name",
+               false;
     char directory_name[PATH_MAX];
     if (const char* problem = protocol::name_runtime_folder(directory_name, sizeof directory_name))
         return error = problem, false;
@@ -67,17 +72,18 @@ bool find_files(const std::string& key, Files& files, std::string& error) {
 }
 
 Lock take_lock(const Files& files, std::string& error, int* held) {
-    int file = open(files.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) {
-        error = fmt::format("cannot open {}: {}", files.lock, std::strerror(errno));
-        return Lock::kFailed;
-    }
     for (int i = 0; i < kLockTries; ++i) {
-        if (flock(file, LOCK_EX | LOCK_NB) == 0) return *held = file, Lock::kTaken;
+        const int file = open(files.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (file < 0) {
+            error = fmt::format("cannot open {}: {}", files.lock, std::strerror(errno));
+            return Lock::kFailed;
+        }
+        if (flock(file, LOCK_EX | LOCK_NB) == 0 && lies_at(file, files.lock))
+            return *held = file, Lock::kTaken;
+        close(file);
         if (answers(files.socket)) break;
         usleep(kLockPause);
     }
-    close(file);
     return Lock::kOtherServer;
 }
 

@@ -34,7 +34,13 @@ constexpr size_t kMostConnections = 1024;       // one thread each: programs and
 constexpr long kMostSilent = 128;               // silent ones: beyond it the oldest is closed
 constexpr uint64_t kRefusalLife = 5 * kSecond;  // how long a server without a device runs to report it
 
-uint64_t idle_limit() { return settings::number_of(settings::Id::kIdleSeconds) * kSecond; }
+constexpr uint64_t kUnusedLife = 120 * kSecond;  // of a strict tenant's server that got no program
+
+uint64_t idle_limit(const Server* server) {
+    if (!server) return kRefusalLife;
+    if (server->serves_one_tenant()) return kUnusedLife;
+    return settings::number_of(settings::Id::kIdleSeconds) * kSecond;
+}
 
 }  // namespace
 
@@ -44,7 +50,7 @@ Listener::Listener(const Files& files, Server* server, std::string refusal) : fi
     owner_.ended = [this] { wake(); };
     owner_.stop = [this] { stop_.store(true), wake(); };
     owner_.stop_if_idle = [this] { stop_if_idle_.store(true), wake(); };
-    idle_limit_ns_ = server ? idle_limit() : kRefusalLife;
+    idle_limit_ns_ = idle_limit(server);
 }
 
 Listener::~Listener() {
@@ -219,6 +225,8 @@ bool Listener::time_to_leave() {
     }
     // The memory of a stuck session is freed when the process exits, as no other session is left.
     if (!busy && (stuck || (owner_.server && owner_.server->keeps()))) return true;
+    if (!busy && owner_.server && owner_.server->serves_one_tenant() && owner_.server->served_any())
+        return true;
     return !busy && idle_limit_ns_ && now - idle_since_ns_ >= idle_limit_ns_;
 }
 

@@ -1,8 +1,9 @@
 // The listening socket, the signals and the decision to leave, on the main thread.
 //
 // The server leaves on SIGTERM, SIGINT or a stop request (it ends and cleans up all sessions first), after
-// SMT_IDLE_SECONDS without a connection, and soon after a fault has ended the context. A client that
-// connects while the server leaves sees its connection end before a Welcome, and tries again.
+// SMT_IDLE_SECONDS without a connection, and soon after a fault has ended the context. A strict tenant's
+// server leaves after its last session. A client that connects while the server leaves sees its connection
+// end before a Welcome, and tries again.
 #pragma once
 
 #include <atomic>

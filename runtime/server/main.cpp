@@ -17,6 +17,7 @@
 #include "runtime/device/device.h"
 #include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
 #include "runtime/server/keeping.h"
@@ -25,6 +26,7 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/process.h"
 #include "runtime/server/server.h"
+#include "runtime/server/strict_files.h"
 #include "runtime/server/takeover/standby.h"
 #include "runtime/server/takeover/successor.h"
 #include "runtime/settings/config.h"
@@ -39,7 +41,9 @@ constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
     "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD]\n"
-    "  --key KEY      names the GPU's files in the runtime directory (default: device)\n"
+    "  --key KEY      names the GPU's files in the runtime directory (default: device); GPU@TENANT: of a "
+    "strict\n"
+    "                 tenant's server\n"
     "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
     "  --foreground   serve in this process (default)\n"
     "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n";
@@ -164,6 +168,7 @@ int serve_device(const Options& options, const Files& files, device::Device& dev
     const dispatch::Settings settings = dispatch::read_settings(device.properties().keeps_sessions_apart);
     Server server(device, journal, printf, chosen_policy(), settings);
     server.keep_faults_in(files.fault);
+    if (protocol::is_strict_key(options.key)) server.serve_one_tenant();
     start_recording(server);
     log_line(fmt::format("serving {} as {}", device.properties().name, options.key));
     if (device.dumps_faults()) log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
@@ -254,6 +259,9 @@ int main(int count, char** arguments) {
     if (options.daemonize) kept = reset_process();
     const smt::settings::Config config = smt::settings::Config::read();
     config.apply();
+    const bool strict = smt::protocol::is_strict_key(options.key);
+    for (const smt::settings::Id each : smt::protocol::kOfSharedServers)
+        if (strict) smt::settings::unset(each);
     for (const std::string& problem : config.problems()) kept.push_back(problem + "; the default is used");
     block_signals();
     try {
@@ -267,6 +275,7 @@ int main(int count, char** arguments) {
     if (lock == Lock::kOtherServer) return 0;
     if (lock == Lock::kFailed) return fail(error);
     // From here on this process is the server of this key and owns these files.
+    if (strict) forget_strict_servers(files.directory);
     if (const std::string crash = keep_generation(files); !crash.empty()) kept.push_back(crash);
     if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
     try {

@@ -218,11 +218,13 @@ void Server::give_up_context(uint32_t session, const std::string& why) {
 }
 
 std::string Server::why_no_kernel_limit() const {
-    if (device_.properties().keeps_faults_apart || expects_takeover()) return {};
+    if (device_.properties().keeps_faults_apart || expects_takeover() || one_tenant_) return {};
     return "the server runs without SMT_KEEPER=takeover, so the end of a kernel that does not stop would be "
            "the end "
-           "of all programs. Set it and start the server again (`smt server stop`), or set no limit "
-           "(SMT_KERNEL_LIMIT, kernel in SMT_LIMITS)";
+           "of all programs. Set it and start the server again (`smt server stop`), let the program have a "
+           "server "
+           "of its own (`smt run --isolation strict`), or set no limit (SMT_KERNEL_LIMIT, kernel in "
+           "SMT_LIMITS)";
 }
 
 void Server::each_session(const std::function<void(Session&)>& call) const {
@@ -233,8 +235,9 @@ void Server::each_session(const std::function<void(Session&)>& call) const {
 
 void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     const std::string cleared = report_cleared(at_fault);
-    note(fmt::format("the shared context is {}: {}.{}{} {}", context_lives() ? "given up" : "lost", fault_,
-                     cleared.empty() ? "" : " ", cleared.empty() ? "" : cleared + ".",
+    note(fmt::format("{} context is {}: {}.{}{} {}", one_tenant_ ? "the tenant's own" : "the shared",
+                     context_lives() ? "given up" : "lost", fault_, cleared.empty() ? "" : " ",
+                     cleared.empty() ? "" : cleared + ".",
                      held ? "Programs with nothing under way go on in another process"
                           : "Every session gets this error; the next program starts a fresh server when "
                             "this one has left"));

@@ -91,6 +91,10 @@ public:
     // process leaves. `why`: which kernel, for people.
     void give_up_context(uint32_t session, const std::string& why);
     bool context_lives() const { return lives_.load(); }  // once fatal(): it was given up so
+    // The server of a strict tenant: the context is this tenant's alone. Before the first session.
+    void serve_one_tenant() { one_tenant_ = true; }
+    bool serves_one_tenant() const { return one_tenant_; }
+    bool served_any() const { return served_.load() != 0; }
     // Why no tenant can have a limit for its kernels; empty: one can.
     std::string why_no_kernel_limit() const;
     // Calls it with the list of sessions locked; those that have left are not among them.
@@ -154,6 +158,7 @@ private:
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
     std::atomic<bool> lives_{false};
+    bool one_tenant_ = false;
     std::once_flag poisoned_;
     std::function<bool()> ready_, comes_;
     std::function<void()> begin_takeover_;

@@ -30,11 +30,14 @@ class Faults(unittest.TestCase):
         out, code = self.run_all("--kinds", "load")
         self.assertEqual(code, 0, out)
         states = self.results()["states"]
-        self.assertEqual(list(states), ["idle", "asking", "held", "computing", "copying", "array"])
+        self.assertEqual(list(states), ["idle", "asking", "held", "computing", "copying", "array", "strict",
+                                        "beside_strict"])
         self.assertIn(states["held"]["outcomes"], ({"goes on": 1}, {"not held": 1}), out)
         for state in ("idle", "asking"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
             self.assertEqual(states[state]["takeover_ms"]["n"], 1)
+        for state in ("strict", "beside_strict"):
+            self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
         self.assertEqual(states["array"]["outcomes"], {"ends": 1}, out)
         self.assertTrue(all(case["new_right"] for case in self.results()["cases"]), out)
 
@@ -51,6 +54,15 @@ class Faults(unittest.TestCase):
             self.assertEqual(self.results()["states"][state]["outcomes"], {"goes on": 1}, out)
         self.assertEqual(self.run_all("--kinds", "endless", "--keeper", "0")[1], 2)
 
+    def test_strict_tenants(self):
+        """Endless kernels, too, and without a takeover."""
+        out, code = self.run_all("--kinds", "trap,endless", "--states", "beside_strict")
+        self.assertEqual(code, 0, out)
+        out, code = self.run_all("--kinds", "store", "--states", "strict,beside_strict", "--keeper", "0")
+        self.assertEqual(code, 0, out)
+        for state in ("strict", "beside_strict"):
+            self.assertEqual(self.results()["states"][state]["outcomes"], {"goes on": 1}, out)
+
     def test_without_a_takeover_all_end(self):
         out, code = self.run_all("--kinds", "load", "--states", "idle", "--keeper", "0")
         self.assertEqual(code, 0, out)
@@ -59,7 +71,7 @@ class Faults(unittest.TestCase):
     def test_no_case_is_begun_after_the_budget(self):
         out, code = self.run_all("--kinds", "load", "--budget", "0")
         self.assertEqual(code, 1, out)
-        self.assertEqual(self.results()["not_begun"], 6)
+        self.assertEqual(self.results()["not_begun"], 8)
 
     def test_misuse(self):
         for arguments in (("--states", "asleep"), ("--kinds", "rage")):

@@ -5,9 +5,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "runtime/journal/journal.h"
+#include "runtime/protocol/server_key.h"
 #include "tools/smt/command.h"
 #include "tools/smt/log_view.h"
 #include "tools/smt/places.h"
@@ -26,28 +30,72 @@ ino_t identity(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Shows the journal from its start; with `follow`, until another file takes its place.
-void show(const std::string& path, const LogView::Shape& shape, bool follow) {
-    ino_t file = identity(path);
-    Reader reader(path);
-    if (!reader.error().empty()) throw Failure(reader.error());
-    LogView view(reader, shape);
-    auto show_entry = [&](const Entry& entry) { view.show(entry); };
-    uint64_t next = reader.read(0, show_entry);
-    while (follow && identity(path) == file) {
+// A journal as far as it has been shown.
+class Shown {
+public:
+    Shown(const std::string& path, const LogView::Shape& shape)
+        : path_(path), file_(identity(path)), reader_(path), view_(reader_, shape) {}
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+
+    bool replaced() const { return identity(path_) != file_; }
+    const std::string& error() const { return reader_.error(); }
+    void show_more() {
+        next_ = reader_.read(next_, [&](const Entry& entry) { view_.show(entry); });
+    }
+    LogView& view() { return view_; }
+
+private:
+    const std::string path_;
+    const ino_t file_;
+    const Reader reader_;
+    LogView view_;
+    uint64_t next_ = 0;
+};
+
+LogView::Shape shape_for(LogView::Shape shape, const std::string& path) {
+    shape.server = key_of_journal(path);
+    if (protocol::is_strict_key(shape.server))
+        shape.title = "server " + shape.server + ", of one strict tenant";
+    return shape;
+}
+
+void show(const std::vector<std::string>& paths, const LogView::Shape& shape) {
+    uint64_t entries = 0;
+    for (const std::string& path : paths) {
+        Shown shown(path, shape_for(shape, path));
+        if (!shown.error().empty()) throw Failure(shown.error());
+        shown.show_more();
+        if (shown.view().shown() != 0) shown.view().show_summary();
+        entries += shown.view().shown();
+    }
+    if (entries != 0) return;
+    const std::string whose = shape.tenant.empty() ? "" : " about tenant '" + shape.tenant + "'";
+    const bool others = keys_with(".journal").size() > paths.size();
+    fmt::print(stderr, "smt log: {} has nothing{}{}\n", paths.front(), whose,
+               others ? "; there are other servers' journals: --server KEY" : "");
+}
+
+// Shows each journal from its start, and what is added to it, until it ends with the process. A server that
+// starts again makes a new journal, and strict tenants' servers come and go; a journal may be half made.
+[[noreturn]] void follow(const std::string* server, const LogView::Shape& shape) {
+    std::map<std::string, std::unique_ptr<Shown>> all;
+    for (const std::string& path : find_journals(server))
+        if (const Reader reader(path); !reader.error().empty()) throw Failure(reader.error());
+    for (;; std::this_thread::sleep_for(kPoll)) {
+        std::vector<std::string> paths;
+        try {
+            paths = find_journals(server);
+        } catch (const Failure&) {
+        }
+        for (const std::string& path : paths) {
+            std::unique_ptr<Shown>& shown = all[path];
+            if (!shown || shown->replaced() || !shown->error().empty())
+                shown = std::make_unique<Shown>(path, shape_for(shape, path));
+            shown->show_more();
+        }
         std::fflush(stdout);
-        std::this_thread::sleep_for(kPoll);
-        next = reader.read(next, show_entry);
     }
-    if (follow) return;
-    if (view.shown() == 0) {
-        std::string whose = shape.tenant.empty() ? "" : " about tenant '" + shape.tenant + "'";
-        const bool others = keys_with(".journal").size() > 1;
-        fmt::print(stderr, "smt log: {} has nothing{}{}\n", path, whose,
-                   others ? "; there are other servers' journals: --server KEY" : "");
-        return;
-    }
-    view.show_summary();
 }
 
 // "x.journal.2" -> "x.log.2".
@@ -63,8 +111,12 @@ int run_log(const Arguments& arguments) {
     const std::string* tenant = options.value("--tenant");
     if (options.has("--kernels") && options.has("--follow"))
         throw Misuse("--kernels counts what there is, it does not follow");
-    const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"),
-                               tenant ? *tenant : ""};
+    const LogView::Shape shape{options.has("--json"),
+                               options.has("--mapping"),
+                               options.has("--kernels"),
+                               tenant ? *tenant : "",
+                               "",
+                               ""};
     const std::string* server = options.value("--server");
     const std::string* before = options.value("--before");
     if ((before || options.has("--last-crash")) && options.has("--follow"))
@@ -75,18 +127,10 @@ int run_log(const Arguments& arguments) {
         const std::string path =
             before ? find_generation(server, (*before)[0] - '0') : find_last_crash(server);
         fmt::print(stderr, "smt log: {}; what the server said is in {}\n", path, log_beside(path));
-        return show(path, shape, false), 0;
+        return show({path}, shape), 0;
     }
-    auto show_it = [&](bool follow) { show(find_journal(server), shape, follow); };
-    show_it(options.has("--follow"));
-    while (options.has("--follow")) {  // the server started again: its journal may be half made
-        try {
-            show_it(true);
-        } catch (const Failure&) {
-            std::this_thread::sleep_for(kPoll);
-        }
-    }
-    return 0;
+    if (options.has("--follow")) follow(server, shape);
+    return show(find_journals(server), shape), 0;
 }
 
 }  // namespace

@@ -145,8 +145,13 @@ void LogView::count_kernel(const Entry& entry, const std::string& tenant) {
                                 : table_.add_into_graph(key, text(entry.name));
 }
 
+void LogView::show_title() {
+    if (!shape_.title.empty() && !headed_) fmt::print("\n{}\n", shape_.title);
+}
+
 void LogView::show_text(const Entry& entry, const std::string& tenant) {
     const bool placed = entry.virtual_time != 0;
+    show_title();
     if (!headed_ && placed)
         fmt::print(kPlacedRow, "start", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B",
                    "us", "SMs", "CTAs/SM", "end");
@@ -206,9 +211,9 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                                              "unsupported", "note",       "decision", "mapping",
                                              "stopped",     "into graph", "gpu time"};
     auto kind = static_cast<uint32_t>(entry.kind);
-    fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
-               kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
-               json_string(tenant));
+    fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{},"server":{})",
+               entry.sequence, kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
+               json_string(tenant), json_string(shape_.server));
     if (entry.kind == Kind::kLaunch || entry.kind == Kind::kIntoGraph) {
         fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},)"
                    R"("grid":[{},{},{}],"block":[{},{},{}],)"
@@ -239,7 +244,8 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
     fmt::print("\n");
 }
 
-void LogView::show_summary() const {
+void LogView::show_summary() {
+    if (shape_.kernels && !shape_.json) show_title();
     if (shape_.kernels) return fmt::print("{}", shape_.json ? table_.json() : table_.text());
     if (shape_.json) return;  // a program counts for itself
     fmt::print("\n{:<24} {:>8} {:>10} {:>14}\n", "tenant", "sessions", "launches", "GPU ms");

@@ -28,6 +28,8 @@ public:
         bool mapping = false;
         bool kernels = false;
         std::string tenant = {};
+        std::string server = {};  // whose journal it is, for JSON
+        std::string title = {};   // a line above the text; empty: none
     };
     LogView(const runtime::journal::Reader& reader, Shape shape)
         : reader_(reader), shape_(std::move(shape)) {}
@@ -35,7 +37,7 @@ public:
     void show(const runtime::journal::Entry& entry);
     // Totals by tenant, then functions that programs called and smt does not support; or the table of
     // kernels.
-    void show_summary() const;
+    void show_summary();
     uint64_t shown() const { return shown_; }
 
 private:
@@ -51,6 +53,7 @@ private:
     void count(const runtime::journal::Entry& entry, Tenant& tenant);
     void count_kernel(const runtime::journal::Entry& entry, const std::string& tenant);
     void show_text(const runtime::journal::Entry& entry, const std::string& tenant);
+    void show_title();
     void show_json(const runtime::journal::Entry& entry, const std::string& tenant);
     std::string text(uint32_t index) const { return std::string(reader_.name(index)); }
     const std::string& kernel(uint32_t index);

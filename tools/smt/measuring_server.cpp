@@ -55,6 +55,7 @@ MeasuringServer::MeasuringServer() {
     settings::set(Id::kRuntimeDir, path_);
     settings::set(Id::kPolicy, "fifo");
     settings::set(Id::kRecord, "none");
+    settings::set(Id::kIsolation, "shared");  // its programs meet at one server
     // It ends, even if the user's servers do not: there may be nothing left to stop it.
     settings::set(Id::kIdleSeconds, settings::setting(Id::kIdleSeconds).initial.text);
 }

@@ -15,6 +15,7 @@
 #include "install_layout.gen.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
@@ -27,6 +28,17 @@ namespace {
 std::string first_existing(std::initializer_list<std::string> paths) {
     for (const std::string& path : paths)
         if (::access(path.c_str(), R_OK) == 0) return fs::weakly_canonical(path).string();
+    return "";
+}
+
+// The journal of the last server of that key that did not leave in order; empty: all did.
+std::string crash_of(const std::string& server) {
+    const std::string newest = path_of(server, ".journal");
+    for (int i = ask_server(server, protocol::ControlKind::kStatus) ? 1 : 0; i <= kMostGenerations; ++i) {
+        const std::string path = i == 0 ? newest : newest + "." + std::to_string(i);
+        const runtime::journal::Reader journal(path);
+        if (journal.error().empty() && journal.ending() != runtime::journal::Ending::kLeft) return path;
+    }
     return "";
 }
 
@@ -108,6 +120,22 @@ std::string find_journal(const std::string* key) {
                   ", but of: " + known);
 }
 
+std::vector<std::string> find_journals(const std::string* key) {
+    const std::string newest = find_journal(key);
+    if (key) return {newest};
+    const std::string server = key_of_journal(newest);
+    std::vector<std::string> paths;
+    for (const std::string& each : keys_with(".journal")) {
+        if (protocol::gpu_of_key(each) != protocol::gpu_of_key(server)) continue;
+        paths.insert(protocol::is_strict_key(each) ? paths.begin() : paths.end(), path_of(each, ".journal"));
+    }
+    const auto is_shared = [](const std::string& path) {
+        return !protocol::is_strict_key(key_of_journal(path));
+    };
+    std::stable_partition(paths.begin(), paths.end(), is_shared);
+    return paths;
+}
+
 std::string find_generation(const std::string* key, int generation) {
     const std::string newest = find_journal(key);
     if (generation == 0) return newest;
@@ -119,15 +147,20 @@ std::string find_generation(const std::string* key, int generation) {
 
 std::string find_last_crash(const std::string* key) {
     const std::string newest = find_journal(key);
-    const std::string server = fs::path(newest).stem().string();
-    for (int i = ask_server(server, protocol::ControlKind::kStatus) ? 1 : 0; i <= kMostGenerations; ++i) {
-        const std::string path = i == 0 ? newest : newest + "." + std::to_string(i);
-        const runtime::journal::Reader journal(path);
-        if (journal.error().empty() && journal.ending() != runtime::journal::Ending::kLeft) return path;
+    std::string last;
+    fs::file_time_type last_time{};
+    for (const std::string& server : key ? std::vector{*key} : keys_with(".journal")) {
+        const std::string path = crash_of(server);
+        std::error_code ignored;
+        const fs::file_time_type time = path.empty() ? last_time : fs::last_write_time(path, ignored);
+        if (!path.empty() && (last.empty() || time > last_time)) last = path, last_time = time;
     }
+    if (!last.empty()) return last;
     throw Failure("no server of " + newest +
                   " that is still known crashed or lost its context: all left in order");
 }
+
+std::string key_of_journal(const std::string& path) { return fs::path(path).stem().string(); }
 
 std::string path_of(const std::string& key, const std::string& suffix) {
     return runtime_directory() + "/" + key + suffix;

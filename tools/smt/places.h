@@ -33,11 +33,16 @@ std::string runtime_directory_problem(const std::string& directory);
 std::vector<std::string> keys_with(const std::string& suffix);
 // The journal of this server, or of the one that started last. Throws Failure: there is none.
 std::string find_journal(const std::string* key);
-// The journal of an earlier server of that key, 1 being the one before; of the last one that crashed, was
-// killed or lost its context. Throw Failure: there is none. The server's log has the same number.
+// The journals of that server; without a key those of the GPU whose server started last: its shared server's,
+// then those of strict tenants' servers, oldest first. Throws Failure: there is none.
+std::vector<std::string> find_journals(const std::string* key);
+// The journal of an earlier server of that key, 1 being the one before; of the last one, without a key of
+// any server, that crashed, was killed or lost its context. Throw Failure: there is none. The server's log
+// has the same number.
 std::string find_generation(const std::string* key, int generation);
 std::string find_last_crash(const std::string* key);
-inline constexpr int kMostGenerations = 4;  // that servers keep
+inline constexpr int kMostGenerations = 4;            // that servers keep
+std::string key_of_journal(const std::string& path);  // "/tmp/smt-1/device.journal" -> "device"
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

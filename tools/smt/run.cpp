@@ -11,6 +11,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
@@ -78,6 +79,8 @@ void export_settings(const Options& options, const std::string& interposer, cons
             throw Misuse("--tenant wants a name of 1 to 63 bytes");
         settings::set(settings::Id::kTenant, *tenant);
     }
+    if (const std::string* isolation = options.value("--isolation"))
+        settings::set(settings::Id::kIsolation, parse_isolation(*isolation));
     if (const std::string* limit = options.value("--memory"))
         settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
     if (const std::string* wait = options.value("--memory-wait"))
@@ -109,8 +112,20 @@ void found_family() {
     settings::set(settings::Id::kFamily, text);
 }
 
+// The end of the key of its server, behind the GPU's; empty: the shared server.
+std::string strict_part() {
+    if (!protocol::is_strict()) return "";
+    char key[protocol::kKeyBytes] = "";
+    const char* problem =
+        protocol::add_tenant(key, settings::c_text_of(settings::Id::kTenant),
+                             variable(settings::variable_of(settings::Id::kFamily)).c_str());
+    if (problem) throw Misuse(problem);
+    for (const settings::Id each : protocol::kOfSharedServers) settings::unset(each);
+    return key;
+}
+
 // What a program's environment says to a server counts when it starts that server, and no later.
-void warn_of_other_settings() {
+void warn_of_other_settings(const std::string& strict_part) {
     const bool simulated = settings::text_of(settings::Id::kDevice) == "sim";
     std::vector<std::string> keys;
     try {
@@ -118,7 +133,8 @@ void warn_of_other_settings() {
     } catch (const Failure&) {  // the program will say it
     }
     for (const std::string& key : keys) {
-        if ((key == protocol::kSimulatedKey) != simulated) continue;
+        const std::string gpu(protocol::gpu_of_key(key));
+        if ((gpu == protocol::kSimulatedKey) != simulated || key != gpu + strict_part) continue;
         try {
             for (const std::string& line :
                  ask_differences(key, variable(settings::variable_of(settings::Id::kTenant))))
@@ -136,10 +152,11 @@ void warn_of_other_settings() {
 }
 
 int run_program(const Arguments& arguments) {
-    Options options = parse_options(arguments, {},
-                                    {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
-                                     "--sms", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
-                                    Operands::kCommandLine);
+    Options options =
+        parse_options(arguments, {},
+                      {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown", "--sms",
+                       "--isolation", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
+                      Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
     std::string interposer = find_interposer();
@@ -155,7 +172,7 @@ int run_program(const Arguments& arguments) {
     if (file.empty()) throw Failure("there is no program '" + program + "'");
     export_settings(options, interposer, file);
     found_family();
-    warn_of_other_settings();
+    warn_of_other_settings(strict_part());
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -180,6 +197,10 @@ const Command run_command = {
     "                    others what leaves that true\n"
     "  --slowdown X      likewise: no longer than X times what they take by themselves, such as 1.1\n"
     "  --sms N           on N of the GPU's multiprocessors\n"
+    "  --isolation M     strict: the tenant's programs get a server and a context of their own, so that a "
+    "fault ends "
+    "either them or\n"
+    "                    others; they take turns with others by time-slicing. shared: the default\n"
     "  --memory LIMIT    most device memory that the tenant gets, such as 800M or 4G (smt set changes it)\n"
     "  --memory-wait S   an allocation waits S seconds for room before it fails\n"
     "  --kernel-limit N  end it when a kernel of it runs for N seconds without progress: "

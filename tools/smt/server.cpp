@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/protocol/server_process.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
@@ -115,6 +116,7 @@ void print_status(const std::string& key, const StatusReply& reply) {
     fmt::print("  process   {}, up {:.1f} s, protocol version {}{}\n", reply.server_pid,
                static_cast<double>(reply.uptime_ms) / 1000, reply.version,
                reply.version == protocol::kProtocolVersion ? "" : " (not this smt's!)");
+    if (protocol::is_strict_key(key)) fmt::print("  isolation strict: a context of one tenant\n");
     fmt::print("  policy    {}\n", reply.policy[0] ? reply.policy : "-");
     fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes,
                reply.sessions_served);

@@ -55,6 +55,12 @@ int parse_priority(const std::string& text) {
     return value;
 }
 
+std::string parse_isolation(const std::string& text) {
+    if (!settings::accepts(settings::setting(settings::Id::kIsolation), text))
+        throw Misuse("--isolation is shared or strict, not '" + text + "'");
+    return text;
+}
+
 std::string parse_weight(const std::string& text) {
     uint32_t thousandths = 0;
     if (!settings::read_weight(text, &thousandths))

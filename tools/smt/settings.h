@@ -12,6 +12,7 @@ namespace smt::tools {
 uint64_t parse_bytes(const std::string& text);
 uint32_t parse_seed(const std::string& text);  // of --stress
 int parse_priority(const std::string& text);
+std::string parse_isolation(const std::string& text);  // in words that SMT_ISOLATION takes
 // --weight; in words that SMT_WEIGHT takes.
 std::string parse_weight(const std::string& text);
 std::string parse_time(const std::string& text);          // --p99; in words that SMT_P99 takes

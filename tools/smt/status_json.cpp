@@ -1,6 +1,7 @@
 // smt status --json: see status_view.h.
 #include <nlohmann/json.hpp>
 
+#include "runtime/protocol/server_key.h"
 #include "tools/smt/places.h"
 #include "tools/smt/status_view.h"
 
@@ -88,6 +89,7 @@ std::string status_json(const ServerStatus& status, const RecentUse& use) {
     StatusJson server{{"server", status.key},
                       {"device", status.server.device},
                       {"policy", status.server.policy},
+                      {"isolation", protocol::is_strict_key(status.key) ? "strict" : "shared"},
                       {"pid", status.server.server_pid},
                       {"uptime_ms", status.server.uptime_ms},
                       {"use_seconds", use.seconds},

@@ -9,6 +9,7 @@
 
 #include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
+#include "runtime/protocol/server_key.h"
 #include "tools/smt/places.h"
 
 namespace smt::tools {
@@ -44,6 +45,10 @@ std::string percent(const std::optional<double>& part) {
 std::string part_text(int thousandths) { return fmt::format("{:.0f} %", thousandths / 10.0); }
 
 std::string no_server() { return "no server is running (looked in " + runtime_directory() + ")\n"; }
+
+const char* isolation_text(const std::string& key) {
+    return protocol::is_strict_key(key) ? ", strict: a context of one tenant" : "";
+}
 
 // "target 8 ms at the 99th percentile: 6.53 ms seen, 18 % headroom; ..."; empty: it has none.
 std::string target_text(const protocol::TenantStatus& tenant, std::string_view policy) {
@@ -91,9 +96,10 @@ std::string turns_text(const protocol::TenantStatus& tenant) {
 
 std::string status_text(const ServerStatus& status, const RecentUse& use) {
     const protocol::StatusReply& server = status.server;
-    std::string text = fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions", status.key,
-                                   server.device, server.policy[0] ? server.policy : "-",
-                                   static_cast<double>(server.uptime_ms) / 1000, status.tenants.size());
+    std::string text =
+        fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions{}", status.key, server.device,
+                    server.policy[0] ? server.policy : "-", static_cast<double>(server.uptime_ms) / 1000,
+                    status.tenants.size(), isolation_text(status.key));
     if (use.seconds > 0) text += fmt::format("; busy and SMs in % of the last {:.3g} s", use.seconds);
     text += "\n" + fmt::format(kTenantRow, "tenant", "session", "process", "priority", "weight", "memory",
                                "limit", "host", "launches", "a second", "busy", "SMs");
@@ -127,8 +133,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
 }
 
 std::string memory_text(const ServerStatus& status) {
-    std::string text = fmt::format("server {}: {}, device memory in MiB, {} held\n", status.key,
-                                   status.server.device, in_mebibytes(status.server.device_bytes));
+    std::string text =
+        fmt::format("server {}: {}, device memory in MiB, {} held{}\n", status.key, status.server.device,
+                    in_mebibytes(status.server.device_bytes), isolation_text(status.key));
     text += fmt::format(kMemoryRow, "tenant", "process", "held", "asked", "lost", "idle", "other", "tenant's",
                         "limit", "zeroed", "in s", "refused");
     for (const protocol::TenantStatus& tenant : status.tenants) {

@@ -14,6 +14,10 @@ computation after it, and what the log says of the takeover; `new` is how long a
 after the fault. Wrong, and the exit code 1: bits that are not right, a hang, an end of a neighbour that had
 nothing under way. --keeper 0 is the server without a takeover, for comparison: every neighbour ends.
 
+In the states strict and beside_strict the neighbour computes all the time; in the first it is a strict tenant
+(smt run --isolation strict), in the second the culprit is. Wrong is then whatever is not going on, with every
+--keeper.
+
 The kind endless is a kernel that does not end, of a program with SMT_KERNEL_LIMIT=1. Without a takeover such
 a limit is refused, so it is no kind with --keeper 0 or 1.
 
@@ -36,9 +40,10 @@ import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
 
 KINDS = "load,store,misaligned,trap,endless"
-STATES = "idle,asking,held,computing,copying,array"
+STATES = "idle,asking,held,computing,copying,array,strict,beside_strict"
 GOES_ON = ("idle", "asking", "held")   # has nothing under way: it must go on
 ENDS = ("array",)                      # cannot be carried over: it must end
+APART = ("strict", "beside_strict")    # the two have no context in common: it must go on
 ERRORS = {"load": ("cudaErrorIllegalAddress",), "store": ("cudaErrorIllegalAddress",),
           "misaligned": ("cudaErrorMisalignedAddress",),
           "trap": ("cudaErrorLaunchFailure", "cudaErrorIllegalInstruction"),
@@ -91,12 +96,14 @@ class Faults:
 
     def case(self, runtime, kind, state):
         self.number += 1
-        neighbour = self.child(runtime, "neighbour", state, self.options.mib, REST[self.options.device],
-                               tenant=f"neighbour{self.number}", priority=-1)
+        neighbour = self.child(runtime, "neighbour", "computing" if state in APART else state,
+                               self.options.mib, REST[self.options.device],
+                               tenant=f"neighbour{self.number}", priority=-1, **isolation(state == "strict"))
         rounds = ROUNDS[self.options.device] if state == "held" else 0
         # A tenant that faults again and again would be refused.
         culprit = self.child(runtime, "culprit", kind, rounds, tenant=f"culprit{self.number}", priority=1,
-                             **({"SMT_KERNEL_LIMIT": LIMIT} if kind == "endless" else {}))
+                             **({"SMT_KERNEL_LIMIT": LIMIT} if kind == "endless" else {}),
+                             **isolation(state == "beside_strict"))
         started = neighbour.wait_ready(PATIENCE) and culprit.wait_ready(PATIENCE)
         before = runtime.status() or {"pid": 0}
         if not started or not self.await_standby(runtime, before["pid"]):
@@ -110,11 +117,17 @@ class Faults:
         ended = culprit.finish()
         fault = time.monotonic()
         new = self.start_new(runtime) if self.options.keeper == "takeover" else {}
-        self.await_successor(runtime, before["pid"])
+        if state != "beside_strict":
+            self.await_successor(runtime, before["pid"])
         tell(neighbour)
         row = self.judge(kind, state, neighbour.finish(), ended, self.reason(runtime))
-        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3), **self.takeover(runtime, before["pid"]))
-        row["server_lives"] = self.options.keeper == "takeover" and runtime.status() is not None
+        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
+                   **self.takeover(runtime, before["pid"]))
+        after = runtime.status()
+        row["server_lives"] = after is not None and (self.options.keeper == "takeover"
+                                                     or state == "beside_strict")
+        if state == "beside_strict" and (after or {}).get("pid") != before["pid"]:
+            row.update(ok=False, why=row["why"] + "; the shared server did not stay")
         return row
 
     def start_new(self, runtime):
@@ -161,7 +174,9 @@ class Faults:
             row.update(json.loads(said[0]))
             row["outcome"] = "wrong" if not row["right"] else "ends" if row["error"] else "goes on"
         wanted = {"goes on", "ends"}
-        if self.options.keeper != "takeover" or state in ENDS:
+        if state in APART:
+            wanted = {"goes on"}
+        elif self.options.keeper != "takeover" or state in ENDS:
             wanted = {"ends"}
         elif state in GOES_ON:
             wanted = {"goes on"}
@@ -214,6 +229,10 @@ class Faults:
             print(f"{state:10} {found['cases']:5} {found['ok']:4}  {outcomes:34} {times}")
         if left:
             print(f"{left} cases were not begun: the time was over")
+
+
+def isolation(strict):
+    return {"SMT_ISOLATION": "strict"} if strict else {}
 
 
 def tell(child):

@@ -87,7 +87,10 @@ class Runtime:
         return {"SMT_RUNTIME_DIR": self.directory, **self.settings, **more}
 
     def _ask(self, kind, timeout=2.0):
+        """The first server that answers. Not strict tenants' (GPU@TENANT), which end with their programs."""
         for path in glob.glob(os.path.join(self.directory, "*.sock")):
+            if "@" in os.path.basename(path):
+                continue
             try:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
                     connection.settimeout(timeout)
