@@ -18,10 +18,11 @@ READY = r"a standby, process (\d+), is ready to take over"
 
 
 class Over(Place):
-    """A server whose device has one context, with a standby."""
+    """A server whose device has one context, with a standby. Its programs wait for a word of the test's: the
+    device's clock goes on soon without them."""
 
     def __init__(self, smt, programs, **settings):
-        super().__init__(smt, programs, one_context=1, **settings)
+        super().__init__(smt, programs, **{"one_context": 1, "grace": 50, **settings})
         self.environment["SMT_KEEPER"] = "takeover"
         self.standbys = []
 
@@ -54,7 +55,6 @@ class Over(Place):
 
     def server_pid(self):
         return int(re.search(r"process +(\d+)", self.status("server"))[1])
-
 
 
 def say(program, word):
@@ -179,7 +179,7 @@ def moves_go_on(smt, programs):
 def busy_gets_the_error(smt, programs):
     """A program with a kernel under way ends with the error, one with an array too, each with the reason in
     the log; a third goes on."""
-    with Over(smt, programs, grace=50) as place:
+    with Over(smt, programs) as place:
         survivor = place.survivor("survivor")
         array = place.survivor("array", "array")
         busy = place.survivor("busy", "busy")
