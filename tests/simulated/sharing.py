@@ -14,9 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
-from place import PATIENCE, Place, finish
+from place import PATIENCE, Place, finish, wait_for
 from takeover import Over, fault
 
 BYTES = 4 << 20
@@ -68,16 +67,11 @@ class Party:
 
 
 def device_memory(place):
-    done = subprocess.run([place.smt, "server", "status"], env=place.environment, check=True,
-                          capture_output=True, text=True, timeout=PATIENCE)
-    return float(re.search(r"memory +([\d.]+) MiB device", done.stdout)[1])
+    return float(re.search(r"memory +([\d.]+) MiB device", place.server_status())[1])
 
 
 def wait_for_memory(place, mib):
-    deadline = time.monotonic() + PATIENCE
-    while device_memory(place) != mib:
-        assert time.monotonic() < deadline, f"{device_memory(place)} MiB are held, not {mib}"
-        time.sleep(0.02)
+    wait_for(lambda: device_memory(place) == mib, lambda: f"{device_memory(place)} MiB are held, not {mib}")
 
 
 def both_see_it(smt, programs):

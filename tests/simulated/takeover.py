@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from place import MANAGED, PATIENCE, Place, finish, runs
+from place import MANAGED, PATIENCE, Place, finish, runs, wait_for
 
 READY = r"a standby, process (\d+), is ready to take over"
 
@@ -34,14 +34,14 @@ class Over(Place):
 
     def await_standby(self):
         """The process that is ready, after the ones that were there before."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = [int(pid) for pid in re.findall(READY, self.log())]
-            if len(found) > len(self.standbys):
-                self.standbys = found
-                return found[-1]
-            assert time.monotonic() < deadline, "no standby becomes ready:\n" + self.log()
-            time.sleep(0.02)
+        before = len(self.standbys)
+
+        def another():
+            self.standbys = [int(pid) for pid in re.findall(READY, self.log())]
+            return len(self.standbys) > before
+
+        wait_for(another, lambda: "no standby becomes ready:\n" + self.log())
+        return self.standbys[-1]
 
     def survivor(self, tenant, *arguments, options=()):
         program = self.start(tenant, "survivor", *arguments, options=options, stdin=subprocess.PIPE)
@@ -49,12 +49,8 @@ class Over(Place):
         assert line == "ready\n", line + program.stdout.read()
         return program
 
-    def status(self, *command):
-        return subprocess.run([self.smt, *command, "status"], env=self.environment, check=True,
-                              capture_output=True, text=True, timeout=PATIENCE).stdout
-
     def server_pid(self):
-        return int(re.search(r"process +(\d+)", self.status("server"))[1])
+        return int(re.search(r"process +(\d+)", self.server_status())[1])
 
 
 def say(program, word):
@@ -71,10 +67,7 @@ def finish_survivor(program):
 
 
 def await_end(pid):
-    deadline = time.monotonic() + PATIENCE
-    while runs(pid):
-        assert time.monotonic() < deadline, f"process {pid} goes on"
-        time.sleep(0.02)
+    wait_for(lambda: not runs(pid), lambda: f"process {pid} goes on")
 
 
 def await_word(program, word):
