@@ -41,7 +41,7 @@ class FirstStarts(Measuring):
         self.assertEqual({row["start"] for row in self.rows() if row["wrong"]}, {"sort"})
 
     def test_no_round_is_begun_that_the_budget_has_no_time_for(self):
-        out, code = self.run_all("--rounds", "50", "--budget", "0.01", "--starts", "together")
+        out, code = self.run_all("--rounds", "50", "--budget", "0.5", "--starts", "together")
         self.assertEqual(code, 0, out)
         self.assertIn("no time is left for round 2", out)
         self.assertEqual({row["round"] for row in self.rows()}, {1})

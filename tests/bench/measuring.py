@@ -1,4 +1,4 @@
-"""What tests of scripts that measure have in common: one run of a script, its rows, and a run that is cut off."""
+"""What tests of measuring scripts have in common: a run of a script, its rows, and a run that is cut off."""
 import json
 import pathlib
 import re
