@@ -63,7 +63,7 @@ struct Options {
     }
     // The part of a size's number, rounded down to a multiple, of which there is at least one.
     template <typename Count>
-    Count scaled(Count of_size, std::type_identity_t<Count> multiple = 1) const {
+    Count scaled(Count of_size, std::common_type_t<Count> multiple = 1) const {
         return std::max<Count>(1, static_cast<Count>(of_size * part) / multiple) * multiple;
     }
 };

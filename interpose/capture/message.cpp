@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 
-#include "interpose/process/send_file.h"
 #include "interpose/process/state.h"
+#include "runtime/protocol/packet.h"
 
 namespace smt::interpose::capture {
 
@@ -37,7 +36,7 @@ bool write_all(int file, const char* data, uint64_t bytes) {
 bool send_captured(int file, uint64_t bytes) {
     Captured packet;
     packet.bytes = bytes;
-    return send_with_file(&packet, sizeof packet, file, MSG_DONTWAIT);
+    return protocol::send_packet(control_socket(), &packet, sizeof packet, file, MSG_DONTWAIT);
 }
 
 // Drops the message if the server is too busy to take it.

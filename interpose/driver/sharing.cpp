@@ -16,9 +16,10 @@
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/process/send_file.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/packet.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
@@ -73,7 +74,7 @@ int make_descriptor(const ShareToken& token) {
     constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
     const protocol::Descriptor message{.token = token};
     if (write(file, &content, sizeof content) == sizeof content && fcntl(file, F_ADD_SEALS, kSeals) == 0 &&
-        flock(file, LOCK_SH) == 0 && send_with_file(&message, sizeof message, file, 0))
+        flock(file, LOCK_SH) == 0 && protocol::send_packet(control_socket(), &message, sizeof message, file))
         return file;
     close(file);
     return -1;

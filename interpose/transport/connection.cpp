@@ -15,6 +15,7 @@
 #include "interpose/transport/waiting.h"
 #include "opcodes.gen.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/packet.h"
 #include "runtime/settings/read.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -28,13 +29,6 @@ namespace {
 using namespace protocol;
 
 enum class Shake { kOk, kRefused, kLeaving };  // kLeaving: the server hung up before its answer
-
-bool send_packet(int socket_fd, const void* packet, size_t bytes) {
-    ssize_t sent;
-    do sent = send(socket_fd, packet, bytes, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent == static_cast<ssize_t>(bytes);
-}
 
 // Until something comes, or the end.
 bool await_packet(int socket_fd, uint64_t deadline) {
@@ -58,28 +52,15 @@ bool next_is(int socket_fd, ControlKind kind, uint64_t deadline) {
     return got == static_cast<ssize_t>(sizeof next) && next == kind;
 }
 
-// One packet of exactly `bytes`, and the descriptor it carries, if any, in *descriptor.
-bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline, int* descriptor) {
+// One packet of exactly `bytes`, and the first descriptor that came, if any, in *descriptor.
+bool receive_by(uint64_t deadline, int socket_fd, void* packet, size_t bytes, int* descriptor) {
     if (!await_packet(socket_fd, deadline)) return false;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    iovec part{packet, bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t got;
-    do got = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    cmsghdr* header = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        int received;
-        memcpy(&received, CMSG_DATA(header), sizeof received);
-        if (descriptor && *descriptor < 0)
-            *descriptor = received;
-        else
-            close(received);
-    }
+    int received = -1;
+    const ssize_t got = receive_packet(socket_fd, packet, bytes, &received);
+    if (descriptor && *descriptor < 0)
+        *descriptor = received;
+    else if (received >= 0)
+        close(received);
     return got == static_cast<ssize_t>(bytes);
 }
 
@@ -164,7 +145,7 @@ Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, Sessi
     explain(failure, "the server's address ranges do not fit into this process");
     for (int attempt = 0; attempt < kMappingAttempts; ++attempt) {
         Welcome welcome{};
-        if (!receive_packet(socket_fd, &welcome, sizeof welcome, deadline, &arena_fd) ||
+        if (!receive_by(deadline, socket_fd, &welcome, sizeof welcome, &arena_fd) ||
             welcome.kind != ControlKind::kWelcome) {
             explain(failure, "the server hung up");
             result = Shake::kLeaving;
@@ -217,7 +198,7 @@ CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset) {
     // What comes in its place is a farewell, which is left for server_lives().
     if (!send_packet(socket_fd, &request, sizeof request) ||
         !next_is(socket_fd, ControlKind::kLaneOpened, deadline) ||
-        !receive_packet(socket_fd, &answer, sizeof answer, deadline, nullptr)) {
+        !receive_by(deadline, socket_fd, &answer, sizeof answer, nullptr)) {
         return server_lives() ? CUDA_ERROR_UNKNOWN : sticky_error();
     }
     index = answer.lane;

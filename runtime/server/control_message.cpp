@@ -1,7 +1,6 @@
 #include "runtime/server/control_message.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
 #include "runtime/jit/service.h"
+#include "runtime/protocol/packet.h"
 
 namespace smt::runtime::server {
 
@@ -39,23 +39,9 @@ void ControlMessage::close_file() {
 
 bool ControlMessage::receive(int socket) {
     close_file();
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    iovec part{packet_, sizeof packet_};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t got;
-    do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    const ssize_t got = protocol::receive_packet(socket, packet_, sizeof packet_, &file_);
     if (got <= 0) return false;
     bytes_ = static_cast<size_t>(got);
-    // The buffer has space for one descriptor. The kernel discards those that do not fit.
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        std::memcpy(&file_, CMSG_DATA(header), sizeof file_);
-    }
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "opcodes.gen.h"
 #include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/packet.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/lane.h"
@@ -122,23 +123,8 @@ bool Session::send_welcome(protocol::WelcomeStatus status, const std::string& wh
     welcome.device_base = device_base_;
     welcome.server_pid = getpid();
     std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
-
-    iovec part{&welcome, sizeof welcome};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (status == protocol::WelcomeStatus::kOk) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        cmsghdr* header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        int file = arena_.file();
-        std::memcpy(CMSG_DATA(header), &file, sizeof file);
-    }
-    return sendmsg(socket_, &message, MSG_NOSIGNAL) == sizeof welcome;
+    const int file = status == protocol::WelcomeStatus::kOk ? arena_.file() : -1;
+    return protocol::send_packet(socket_, &welcome, sizeof welcome, file);
 }
 
 void Session::confine() {

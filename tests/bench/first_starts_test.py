@@ -1,47 +1,30 @@
 #!/usr/bin/env python3
 """tools/bench/managed/first_starts.py on the simulated device: first_starts_test.py BUILD MARKS. No figure is
 asserted."""
-import json
 import pathlib
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
+
+from measuring import Measuring
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools/bench/managed/first_starts.py"
-BUILD = MARKS = None
-PATIENCE = 60
+MARKS = None
 sys.path.insert(0, str(SCRIPT.parent))
 import first_starts  # noqa: E402
 import start_trace  # noqa: E402
 
 
-class FirstStarts(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = pathlib.Path(folder.name)
+class FirstStarts(Measuring):
+    script = SCRIPT
+    always = ("--device", "sim", "--programs", "vector_add,nbody", "--modes", "wait=0", "--iterations", "1")
 
     def start(self, *arguments, code=0):
         sort = self.out / "sort"   # in place of CUB's, which is not built everywhere
-        example = pathlib.Path(BUILD).resolve() / "examples/shared/vector_add"
+        example = pathlib.Path(self.build).resolve() / "examples/shared/vector_add"
         sort.write_text(f"#!/bin/sh\n{example} --size trivial || exit 4\nexit {code}\n")
         sort.chmod(0o755)
-        command = [sys.executable, "-B", SCRIPT, "--build", BUILD, "--device", "sim", "--out", self.out,
-                   "--sort", sort, "--programs", "vector_add,nbody", "--modes", "wait=0", "--iterations", "1",
-                   *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def run_all(self, *arguments, **how):
-        process = self.start(*arguments, **how)
-        return process.communicate(timeout=150)[0], process.returncode
-
-    def rows(self):
-        path = self.out / "first_starts.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return super().start("--sort", sort, *arguments)
 
     def test_a_round_of_both_starts(self):
         out, code = self.run_all("--rounds", "1")
@@ -58,20 +41,15 @@ class FirstStarts(unittest.TestCase):
         self.assertEqual({row["start"] for row in self.rows() if row["wrong"]}, {"sort"})
 
     def test_no_round_is_begun_that_the_budget_has_no_time_for(self):
-        out, code = self.run_all("--rounds", "50", "--budget", "0.01", "--starts", "together")
+        out, code = self.run_all("--rounds", "50", "--budget", "0.5", "--starts", "together")
         self.assertEqual(code, 0, out)
         self.assertIn("no time is left for round 2", out)
         self.assertEqual({row["round"] for row in self.rows()}, {1})
 
     def test_a_run_that_is_cut_off_has_its_table(self):
-        process, end = self.start("--rounds", "50"), time.monotonic() + PATIENCE
-        while len(self.rows()) < 2:
-            self.assertIsNone(process.poll(), "it ended early")
-            self.assertLess(time.monotonic(), end)
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 143, out)
-        self.assertIn("2 programs at once", out)
+        process = self.start("--rounds", "50")
+        self.await_lines(process, "round ", 2)
+        self.assertIn("2 programs at once", self.cut_off(process))
 
     def trace(self, *arguments, **how):
         out, code = self.run_all("--trace", "--rounds", "2", "--marks", MARKS, *arguments, **how)
@@ -134,5 +112,5 @@ class FirstStarts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD, MARKS = sys.argv.pop(1), sys.argv.pop(1)
+    FirstStarts.build, MARKS = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()

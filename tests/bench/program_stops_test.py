@@ -1,40 +1,20 @@
 #!/usr/bin/env python3
 """tools/bench/doors/program_stops.py from processes to its table, with stubs, on the simulated device:
 program_stops_test.py BUILD"""
-import json
 import pathlib
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
+from measuring import PATIENCE, Measuring
+
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/doors/program_stops.py"
-BUILD = None
-PATIENCE = 60
 sys.path.insert(0, str(SCRIPT.parent))
 from gpu_shares import share_of  # noqa: E402
 
 
-class ProgramStops(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = pathlib.Path(folder.name)
-
-    def start(self, *arguments):
-        return subprocess.Popen([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out, "--stub",
-                                 *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def run_all(self, *arguments):
-        process = self.start(*arguments)
-        return process.communicate(timeout=200)[0], process.returncode
-
-    def rows(self, part):
-        path = self.out / "program_stops.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [row for row in map(json.loads, lines) if row["part"] == part]
+class ProgramStops(Measuring):
+    script, always = SCRIPT, ("--stub",)
 
     def results(self):
         return {row["model"]: row for row in self.rows("program")}
@@ -75,7 +55,7 @@ class ProgramStops(unittest.TestCase):
         self.assertEqual(self.rows("share"), [])
 
     def test_a_program_that_is_never_stopped_is_an_error(self):
-        out, code = self.run_all("--stops", "8", "--budget", "30", "--programs", "right", "--without-doors")
+        out, code = self.run_all("--stops", "8", "--budget", "26", "--programs", "right", "--without-doors")
         self.assertEqual(code, 1, out)
         found = self.results()["right"]
         self.assertEqual(found["result"], "same bits, NEVER STOPPED")
@@ -83,7 +63,7 @@ class ProgramStops(unittest.TestCase):
         self.assertEqual(sum(found["share"]["reasons"].values()), 1)
 
     def test_a_budget_that_is_too_short_is_said(self):
-        out, code = self.run_all("--stops", "1000000", "--budget", "30", "--programs", "right")
+        out, code = self.run_all("--stops", "1000000", "--budget", "26", "--programs", "right")
         self.assertEqual(code, 0, out)
         self.assertEqual(self.results()["right"]["result"], "same bits, too few stops")
 
@@ -95,9 +75,7 @@ class ProgramStops(unittest.TestCase):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
         self.assertEqual(list(self.results()), ["ends"])   # of a program that is over there is a row already
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE)   # its children have this pipe, too
-        self.assertEqual(process.returncode, 143, out)
+        out = self.cut_off(process)
         self.assertRegex(out, r"right .* same bits, (too few stops|NEVER STOPPED)")   # how far it came
         self.assertGreaterEqual(self.results()["right"]["trials"], 1)
 
@@ -119,5 +97,5 @@ class ProgramStops(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = sys.argv.pop(1)
+    ProgramStops.build = sys.argv.pop(1)
     unittest.main()

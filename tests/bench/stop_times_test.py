@@ -1,43 +1,20 @@
 #!/usr/bin/env python3
 """tools/bench/doors/stop_times.py from processes to tables, with stubs, on the simulated device:
 stop_times_test.py BUILD. No figure is asserted."""
-import json
 import pathlib
 import re
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/doors/stop_times.py"
-BUILD = None
-PATIENCE = 60
+from measuring import Measuring
 
 
-class StopTimes(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = pathlib.Path(folder.name)
-
-    def start(self, *arguments):
-        return subprocess.Popen([sys.executable, "-B", SCRIPT, "--build", BUILD, "--out", self.out,
-                                 "--place", "stub", "--every", "100", *arguments],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def run_all(self, *arguments):
-        process = self.start(*arguments)
-        return process.communicate(timeout=150)[0], process.returncode
-
-    def rows(self, part):
-        path = self.out / "stop_times.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [row for row in map(json.loads, lines) if row["part"] == part]
+class StopTimes(Measuring):
+    script = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/doors/stop_times.py"
+    always = ("--place", "stub", "--every", "100")
 
     def test_stops_of_two_kernels(self):
-        out, code = self.run_all("--budget", "26")
+        out, code = self.run_all("--budget", "20")
         self.assertEqual(code, 0, out)
         self.assertEqual([row["name"] for row in self.rows("facts")], ["stub_long", "stub_wide"])
         rows = self.rows("stops")
@@ -59,24 +36,19 @@ class StopTimes(unittest.TestCase):
         self.assertGreater(sum(row["stops"] for row in rows if row["by"] == "urgent"), 0, rows)
 
     def test_a_process_that_ends_does_not_end_the_run(self):
-        out, code = self.run_all("--budget", "15", "--by", "stress", "--kernels", "stub_ends,none,stub_long")
+        out, code = self.run_all("--budget", "10", "--by", "stress", "--kernels", "stub_ends,none,stub_long")
         self.assertEqual(code, 1, out)
         self.assertIn("at stub_ends it ended: exit code 9", out)
         self.assertRegex(out, "WRONG: none, loop-stress")
         self.assertEqual([row["name"] for row in self.rows("stops")], ["stub_long"])
 
     def test_a_run_that_is_cut_off_keeps_its_rows_and_ends_its_processes(self):
-        process = self.start("--budget", "60", "--by", "stress")
-        end = time.monotonic() + PATIENCE
-        while not self.rows("stops"):
-            self.assertIsNone(process.poll(), "it ended early")
-            self.assertLess(time.monotonic(), end)
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE)   # its children have this pipe, too
-        self.assertEqual(process.returncode, 143, out)
-        self.assertRegex(out, re.compile(r"^kernel .*\nstub_long", re.MULTILINE))
+        process = self.start("--budget", "20", "--by", "stress")
+        self.await_lines(process, "stub_long ")
+        self.assertEqual(len(self.rows("stops")), 1)
+        self.assertRegex(self.cut_off(process), re.compile(r"^kernel .*\nstub_long", re.MULTILINE))
 
 
 if __name__ == "__main__":
-    BUILD = sys.argv.pop(1)
+    StopTimes.build = sys.argv.pop(1)
     unittest.main()

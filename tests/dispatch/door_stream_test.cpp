@@ -1,94 +1,18 @@
 // A stream whose kernels have doors, on a GPU of the test's own (door_gpu.h): what is stopped goes on where
 // it was, in the program's order.
-#include <catch2/catch.hpp>
-#include <map>
-#include <random>
+#include "tests/dispatch/door_stream.h"
 
-#include "runtime/device/device.h"
-#include "runtime/dispatch/dispatcher.h"
-#include "runtime/dispatch/managed_stream.h"
-#include "tests/dispatch/door_device.h"
-#include "tests/dispatch/door_gpu.h"
-#include "tests/unit/temporary_folder.h"
+#include <catch2/catch.hpp>
+#include <random>
 
 namespace smt::runtime::dispatch {
 
 namespace {
 
-using tests::DoorGpu;
+using tests::DoorGpu, tests::DoorStream, tests::each_once;
 using Seen = schedule::Kernel::State;
 constexpr schedule::Duration kAhead = std::chrono::hours(1);
 constexpr uint64_t kLongBlockPs = 100'000'000;  // of the whole device
-
-struct DoorStream {
-    DoorGpu gpu;
-    tests::TemporaryFolder folder;
-    journal::Writer journal{folder.file("journal")};
-    tests::DoorDevice device{DoorGpu::driver()};
-    Dispatcher dispatcher;
-    std::shared_ptr<Tenant> tenant = std::make_shared<Tenant>();
-    ManagedFunction with_door, persistent, failing;
-    bool names = false;  // launches have names in the journal
-    std::unique_ptr<ManagedStream> stream;
-
-    explicit DoorStream(schedule::Duration ahead = {}, bool gpu_time = false)
-        : dispatcher(device, journal, std::make_unique<tests::Undecided>(),
-                     {.gpu_time = gpu_time, .ahead = ahead}) {
-        with_door.function = reinterpret_cast<CUfunction>(1);
-        with_door.form = Form::kDoor;
-        with_door.launch_offset = DoorGpu::kOwnBytes;
-        persistent.function = reinterpret_cast<CUfunction>(2);
-        persistent.launch_offset = DoorGpu::kOwnBytes;
-        failing.function = DoorGpu::kFails;
-        failing.form = Form::kDoor;
-        failing.launch_offset = DoorGpu::kOwnBytes;
-        tenant->preemptible = true;
-        stream = std::make_unique<ManagedStream>(dispatcher, tenant, DoorGpu::kProgram);
-        REQUIRE(stream->open() == CUDA_SUCCESS);
-    }
-    ~DoorStream() {
-        stream->abandon();
-        gpu.run();
-        stream->poll();
-    }
-
-    CUresult launch(ManagedFunction& function, uint32_t name, uint32_t blocks, uint32_t unit = 1) {
-        Work work;
-        work.function = &function;
-        work.grid[0] = blocks;
-        work.total = blocks;
-        work.unit = unit;
-        if (names) work.entry.name = name + 1;
-        work.parameters.resize(DoorGpu::kOwnBytes);
-        std::memcpy(work.parameters.data(), &name, sizeof name);
-        return stream->launch(std::move(work));
-    }
-    // `count` launches of that many blocks, named from 0, with the driver.
-    void begin(uint32_t count, uint32_t blocks, uint32_t unit = 1) {
-        for (uint32_t name = 0; name < count; ++name)
-            REQUIRE(launch(with_door, name, blocks, unit) == CUDA_SUCCESS);
-        REQUIRE(stream->pass_through() == CUDA_SUCCESS);
-    }
-    schedule::Kernel first() {
-        schedule::Kernel kernel;
-        if (!stream->describe(&kernel)) kernel.launch = 0;
-        return kernel;
-    }
-    // The GPU comes to the end of all that it has.
-    schedule::Kernel come_to_end() {
-        stream->mark_what_is_there();
-        gpu.run();
-        stream->poll();
-        return first();
-    }
-};
-
-std::vector<DoorGpu::Unit> each_once(uint32_t launches, uint32_t units) {
-    std::vector<DoorGpu::Unit> all;
-    for (uint32_t name = 0; name < launches; ++name)
-        for (uint32_t unit = 0; unit < units; ++unit) all.emplace_back(name, unit);
-    return all;
-}
 
 }  // namespace
 
@@ -354,133 +278,6 @@ TEST_CASE("stream with doors: no stop is written before the stop word is cleared
     REQUIRE(it.stream->stop());
     CHECK(it.come_to_end().state == Seen::kWaiting);
     CHECK(it.gpu.ran.empty());
-}
-
-TEST_CASE("stream with doors: the journal has the GPU time of each kernel, and what of it cannot be stopped",
-          "[dispatch]") {
-    constexpr uint32_t kAtOnce = DoorGpu::kSms * DoorGpu::kFits;
-    std::map<uint32_t, journal::Entry> times;  // by kernel
-    for (const bool wanted : {true, false}) {
-        DoorStream it({}, wanted);
-        it.begin(1, 1);
-        it.come_to_end();
-        const auto takes = [&](uint32_t kernel, uint32_t blocks, schedule::Duration time) {
-            Work work;
-            work.function = &it.with_door;
-            work.entry.name = kernel;
-            work.entry.value = 5;
-            work.grid[0] = blocks;
-            work.total = blocks;
-            work.parameters.resize(DoorGpu::kOwnBytes);
-            const CUresult status = it.stream->launch(std::move(work));
-            REQUIRE(status == CUDA_SUCCESS);
-            it.stream->pass_through();
-            it.device.time = it.device.now() + time;
-            it.come_to_end();
-            it.device.time = it.device.now() + std::chrono::seconds(1);
-        };
-        takes(11, kAtOnce + 1, std::chrono::microseconds(30));
-        takes(12, kAtOnce, std::chrono::microseconds(20));
-        takes(12, kAtOnce + 1, std::chrono::microseconds(5));
-        it.stream->write_times();
-        times.clear();
-        journal::Reader(it.journal.path()).read(0, [&](const journal::Entry& entry) {
-            if (entry.kind == journal::Kind::kGpuTime && entry.name) times[entry.name] = entry;
-        });
-        if (!wanted) break;
-        REQUIRE(times.size() == 2);
-        CHECK(times[11].end_ns == 30'000);
-        CHECK(times[11].start_ns == 0);
-        CHECK(times[11].value == 5);
-        CHECK(times[12].end_ns == 25'000);
-        CHECK(times[12].start_ns == 20'000);
-        CHECK(times[12].grid[0] == 2);
-    }
-    CHECK(times.empty());
-}
-
-TEST_CASE("stream with doors: without its client what is in flight is stopped, and the rest dropped",
-          "[dispatch]") {
-    DoorStream it;
-    it.begin(2 * kMostDoorRuns, 100);
-    it.gpu.run(10);
-    it.stream->abandon();
-    const schedule::Kernel kernel = it.come_to_end();
-    CHECK(it.gpu.ran.size() < 100);
-    CHECK(it.gpu.launches == kMostDoorRuns);
-    CHECK(kernel.launch == 0);
-    CHECK(it.launch(it.with_door, 0, 10) == CUDA_ERROR_DEINITIALIZED);
-
-    DoorStream other;
-    REQUIRE(other.launch(other.with_door, 0, 100) == CUDA_SUCCESS);
-    REQUIRE(other.stream->run({}, 0) == CUDA_SUCCESS);
-    other.gpu.run(10);
-    other.stream->abandon();
-    CHECK(other.come_to_end().launch == 0);
-    CHECK(other.gpu.ran.size() < 100);
-}
-
-TEST_CASE("stream with doors: a launch runs when nothing of its stream is in front of it", "[dispatch]") {
-    DoorStream it;
-    it.names = true;
-    it.tenant->kernel_limit = std::chrono::seconds(1);
-    it.dispatcher.enter(it.tenant);
-    it.tenant->preemptible = true;
-    it.gpu.enqueue_unit();
-    it.begin(1, 200);
-    CHECK_FALSE(it.stream->running());
-    it.gpu.run(1);
-    std::optional<Running> seen = it.stream->running();
-    REQUIRE(seen);
-    CHECK((seen->name == 1 && seen->stops && !seen->seen));
-    it.gpu.run(100);
-    it.stream->running();
-    std::optional<Running> later = it.stream->running();
-    REQUIRE(later);
-    CHECK((later->launch == seen->launch && later->progress != seen->progress));
-    while (!it.stream->stop()) it.gpu.run(1);
-    CHECK(it.stream->running());  // its units in hand are not over
-    it.come_to_end();
-    CHECK_FALSE(it.stream->running());
-    it.stream->pass_through();
-    it.come_to_end();
-    CHECK(it.gpu.ran == each_once(1, 200));
-    CHECK_FALSE(it.stream->running());
-    it.dispatcher.exit(it.tenant);
-}
-
-TEST_CASE("stream with doors: launches that wait are held, and those with the driver are not", "[dispatch]") {
-    DoorStream it;
-    it.names = true;
-    REQUIRE(it.launch(it.with_door, 0, 200) == CUDA_SUCCESS);
-    REQUIRE(it.launch(it.with_door, 1, 200) == CUDA_SUCCESS);
-    CHECK(it.stream->held_launches() == std::vector<uint32_t>{1, 2});
-    REQUIRE(it.stream->run({}, 20) == CUDA_SUCCESS);
-    CHECK(it.stream->held_launches() == std::vector<uint32_t>{2});
-    it.come_to_end();
-    CHECK(it.stream->held_launches() == std::vector<uint32_t>{1, 2});
-    it.stream->pass_through();
-    CHECK(it.stream->held_launches().empty());
-    it.come_to_end();
-}
-
-TEST_CASE("stream with doors: what is set aside is stopped first, and no block of it is lost", "[dispatch]") {
-    DoorStream it;
-    it.begin(2, 200);
-    it.gpu.run(60);
-    LaunchQueue::Works kept;
-    CHECK_FALSE(it.stream->set_aside(&kept));
-    CHECK(kept.empty());
-    it.come_to_end();
-    const size_t ran = it.gpu.ran.size();
-    REQUIRE(it.stream->set_aside(&kept));
-    REQUIRE(kept.size() == 2);
-    CHECK(ran < 400);
-    CHECK(kept[0].done + kept[1].done == ran);
-    CHECK(it.launch(it.with_door, 2, 10) != CUDA_SUCCESS);
-    LaunchQueue::Works again;
-    CHECK(it.stream->set_aside(&again));
-    CHECK(again.empty());
 }
 
 }  // namespace smt::runtime::dispatch

@@ -10,8 +10,7 @@ int main() {
     std::memset(bytes, 'x', sizeof bytes);
     CHECK(cuMemAlloc(&memory, sizeof bytes));
     CHECK(cuMemcpyHtoD(memory, bytes, sizeof bytes));
-    std::printf("ready\n");
-    std::fflush(stdout);
+    preload::say("ready");
     if (std::getchar() == EOF) return 1;
     const int status = cuMemcpyDtoH(back, memory, sizeof back);
     std::printf("%d, %s bytes\n", status, std::memcmp(bytes, back, sizeof back) == 0 ? "the same" : "other");

@@ -11,8 +11,7 @@ int main(int, char** arguments) {
     const CUcontext context = preload::start();
     CUdeviceptr memory = 0;
     CHECK(cuMemAlloc(&memory, 4096));  // the first thread's lane
-    std::puts("begun");
-    std::fflush(stdout);
+    preload::say("begun");
     char line[16];
     if (!std::fgets(line, sizeof line, stdin)) return 1;
 

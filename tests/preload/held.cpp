@@ -27,8 +27,7 @@ int main(int, char** arguments) {
     CHECK(cuMemAlloc(&memory, kBytes));
     CHECK(cuMemHostAlloc(&pinned, kBytes, 0));
     CHECK(cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
-    std::puts("launched");
-    std::fflush(stdout);
+    preload::say("launched");
     const CUresult status = stay(arguments[1], memory);
     std::printf("error %d\n", static_cast<int>(status));
     if (status != CUDA_SUCCESS) {  // for good, and nothing hangs

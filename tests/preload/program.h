@@ -15,11 +15,15 @@
 
 namespace preload {
 
-inline void check(CUresult status, const char* call, const char* file, int line) {
-    if (status == CUDA_SUCCESS) return;
+inline const char* name_of(CUresult status) {
     const char* name = nullptr;
     cuGetErrorName(status, &name);
-    std::fprintf(stderr, "%s:%d: %s returns %s (%d)\n", file, line, call, name ? name : "?",
+    return name ? name : "?";
+}
+
+inline void check(CUresult status, const char* call, const char* file, int line) {
+    if (status == CUDA_SUCCESS) return;
+    std::fprintf(stderr, "%s:%d: %s returns %s (%d)\n", file, line, call, name_of(status),
                  static_cast<int>(status));
     std::exit(1);
 }
@@ -28,6 +32,12 @@ inline void require(bool condition, const char* text, const char* file, int line
     if (condition) return;
     std::fprintf(stderr, "%s:%d: not true: %s\n", file, line, text);
     std::exit(1);
+}
+
+// A line that a script waits for.
+inline void say(const char* line) {
+    std::puts(line);
+    std::fflush(stdout);
 }
 
 // The primary context of the first device, current in this thread.

@@ -155,8 +155,7 @@ int main() {
     program.word->store(0);
     CHECK(cuCtxSynchronize());
     program.use(0);
-    std::printf("ready\n");
-    std::fflush(stdout);
+    preload::say("ready");
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
         char what[32] = {};

@@ -24,8 +24,7 @@ int main(int count, char**) {
     CHECK(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
     if (busy) CHECK(cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
     REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
-    std::printf("waiting\n");
-    std::fflush(stdout);
+    preload::say("waiting");
     while (std::getchar() != EOF) {
     }
     const CUresult status = cuStreamWriteValue32(writer, word, 1, 0);

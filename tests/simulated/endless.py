@@ -196,7 +196,7 @@ def again_and_again(smt, programs):
 
 def no_standby(smt, programs):
     """Where the standby has ended for good all sessions end, and the log says so."""
-    with Over(smt, programs, grace=50) as place:
+    with Over(smt, programs) as place:
         survivor = place.survivor("survivor")
         for _ in range(4):
             os.kill(place.await_standby(), signal.SIGKILL)

@@ -12,10 +12,9 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from place import PATIENCE, Place, finish  # noqa: E402
+from place import PATIENCE, Place, finish, wait_for  # noqa: E402
 
 WORKER = """#!/bin/sh
 while [ ! -e {gate} ]; do sleep 0.01; done
@@ -73,29 +72,27 @@ class Late(Place):
         return len([note for note in self.notes(tenant) if re.search(pattern, note)])
 
     def wait_for_notes(self, pattern, count):
-        deadline = time.monotonic() + PATIENCE
-        while self.said(pattern) < count:
-            assert time.monotonic() < deadline, f"no {count} notes {pattern}: {self.notes()}"
-            time.sleep(0.02)
+        wait_for(lambda: self.said(pattern) >= count, lambda: f"no {count} notes {pattern}: {self.notes()}")
 
     def treatments(self, process, kernel, each):
         """Of the launches of a kernel outside of graphs, `each` in a round: {how or reason: count}, as smt
         log --kernels shows them. The device writes a launch's entry a moment after the program knows its
         end."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
+        found = {}
+
+        def all_there():
+            found.clear()
             done = subprocess.run([self.smt, "log", "--kernels", "--json"], env=self.environment, check=True,
                                   capture_output=True, text=True, timeout=PATIENCE)
-            found = {}
             for row in map(json.loads, done.stdout.splitlines()):
                 is_it = row["kernel"].partition("(")[0] == kernel and row["tenant"] == process.tenant
                 if is_it and row["launches"] and row["how"] != "not known":
                     how = row["reason"] or row["how"]
                     found[how] = found.get(how, 0) + row["launches"]
-            if sum(found.values()) == each * process.rounds:
-                return found
-            assert time.monotonic() < deadline, (found, each * process.rounds)
-            time.sleep(0.02)
+            return sum(found.values()) == each * process.rounds
+
+        wait_for(all_there, lambda: (found, each * process.rounds))
+        return found
 
     def stop(self):
         subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE,

@@ -56,10 +56,8 @@ class Place:
 
     def wait_until_ended(self):
         """The log of the server that is gone: what a sanitizer has to say at the very end too."""
-        deadline = time.monotonic() + PATIENCE
-        while any(map(runs, re.findall(r"smtd\[(\d+)\]", self.log()))):
-            assert time.monotonic() < deadline, "the server did not end:\n" + self.log()
-            time.sleep(0.02)
+        wait_for(lambda: not any(map(runs, re.findall(r"smtd\[(\d+)\]", self.log()))),
+                 lambda: "the server did not end:\n" + self.log())
         return self.log()
 
     def journal(self):
@@ -78,29 +76,29 @@ class Place:
 
     def wait_for_launch(self, tenant):
         """There may be no journal yet."""
-        deadline = time.monotonic() + PATIENCE
-        while not any(entry.get("tenant") == tenant and entry["kind"] == "launch"
-                      for entry in map(json.loads, self.journal_now(check=False).splitlines())):
-            assert time.monotonic() < deadline, f"{tenant} launches nothing"
-            time.sleep(0.02)
+        wait_for(lambda: any(entry.get("tenant") == tenant and entry["kind"] == "launch"
+                             for entry in map(json.loads, self.journal_now(check=False).splitlines())),
+                 lambda: f"{tenant} launches nothing")
 
     def wait_for_line(self, text):
-        deadline = time.monotonic() + PATIENCE
-        while text not in self.log():
-            assert time.monotonic() < deadline, f"the log does not say {text}:\n" + self.log()
-            time.sleep(0.02)
+        wait_for(lambda: text in self.log(), lambda: f"the log does not say {text}:\n" + self.log())
+
+    def server_status(self):
+        return subprocess.run([self.smt, "server", "status"], env=self.environment, check=True,
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
 
     def wait_until_empty(self):
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            status = subprocess.run([self.smt, "server", "status"], env=self.environment,
-                                    check=True, capture_output=True,
-                                    text=True, timeout=PATIENCE).stdout
-            if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host",
-                                                                    status):
-                return
-            assert time.monotonic() < deadline, "the server still holds something:\n" + status
-            time.sleep(0.02)
+        wait_for(lambda: re.search(r"sessions +0 open(.|\n)*memory +0\.0 MiB device, 0\.0 MiB host",
+                                   self.server_status()),
+                 lambda: "the server still holds something:\n" + self.server_status())
+
+
+def wait_for(fact, complaint):
+    """Until fact() holds, which no pipe tells of; complaint() says what does not become true."""
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.02)
 
 
 def runs(pid):

@@ -163,7 +163,7 @@ def survives_a_kill(smt, programs):
 
 
 def dies(smt, programs, what, **environment):
-    with Place(smt, programs) as place:
+    with Place(smt, programs, grace=50) as place:
         place.environment.update(environment)
         victim = place.start("victim", "leaves", what)
         assert victim.stdout.readline() == "ready\n"
@@ -195,7 +195,7 @@ def one_context(smt, programs):
             "misaligned": ("CUDA_ERROR_MISALIGNED_ADDRESS", 716, "wild"),
             "traps": ("CUDA_ERROR_LAUNCH_FAILED", 719, "traps"),
             "stuck": ("CUDA_ERROR_LAUNCH_TIMEOUT", 702, "stuck")}.items():
-        with Place(smt, programs, one_context=1) as place:
+        with Place(smt, programs, one_context=1, grace=50) as place:
             culprit, bystander = lost(place, way)
             named = f"{error} ({number}) in kernel {kernel} of tenant culprit (sim_misbehave, pid "
             for output in (culprit, bystander):
@@ -242,7 +242,7 @@ def kept(smt, programs):
 
 def keeper_killed(smt, programs):
     """Programs go on, those that come can be served, and one line says what is different."""
-    with Place(smt, programs) as place:
+    with Place(smt, programs, grace=50) as place:
         place.environment["SMT_KEEPER"] = "1"
         bystander = place.start("bystander", "bystander", stdin=subprocess.PIPE)
         assert bystander.stdout.readline() == "ready\n"

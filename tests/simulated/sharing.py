@@ -14,14 +14,20 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
-from place import PATIENCE, Place, finish
+from place import PATIENCE, Place, finish, wait_for
 from takeover import Over, fault
 
 BYTES = 4 << 20
 CHUNK = 2 << 20
 REFUSED = "CUDA_ERROR_INVALID_VALUE"
+
+
+class Stage(Place):
+    """Its processes wait for commands: the device's clock goes on soon without them."""
+
+    def __init__(self, smt, programs, **settings):
+        super().__init__(smt, programs, grace=20, **settings)
 
 
 class Party:
@@ -61,21 +67,16 @@ class Party:
 
 
 def device_memory(place):
-    done = subprocess.run([place.smt, "server", "status"], env=place.environment, check=True,
-                          capture_output=True, text=True, timeout=PATIENCE)
-    return float(re.search(r"memory +([\d.]+) MiB device", done.stdout)[1])
+    return float(re.search(r"memory +([\d.]+) MiB device", place.server_status())[1])
 
 
 def wait_for_memory(place, mib):
-    deadline = time.monotonic() + PATIENCE
-    while device_memory(place) != mib:
-        assert time.monotonic() < deadline, f"{device_memory(place)} MiB are held, not {mib}"
-        time.sleep(0.02)
+    wait_for(lambda: device_memory(place) == mib, lambda: f"{device_memory(place)} MiB are held, not {mib}")
 
 
 def both_see_it(smt, programs):
     """Each sees what the other writes, in large and in small allocations, at an address of its own."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         one, two = Party(place, "family"), Party(place, "family")
         for size in (BYTES, 1000):
             mine = one.ask("allocate", size)
@@ -100,7 +101,7 @@ def both_see_it(smt, programs):
 def own_addresses_only(smt, programs):
     """An importer may pass what it opened in calls, and nothing beyond the memory that it was mapped with;
     what cannot be shared is refused."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         one, two = Party(place, "family"), Party(place, "family")
         mine = one.ask("allocate", BYTES)
         handle = one.ask("share", mine)
@@ -119,7 +120,7 @@ def own_addresses_only(smt, programs):
 def other_tenant_refused(smt, programs):
     """Memory, events and descriptors of another tenant are refused, and the log says so."""
     ours, theirs = socket.socketpair()
-    with Place(smt, programs) as place, ours, theirs:
+    with Stage(smt, programs) as place, ours, theirs:
         one = Party(place, "family", pass_fds=[ours.fileno()])
         other = Party(place, "stranger", pass_fds=[theirs.fileno()])
         mine = one.ask("allocate", BYTES)
@@ -139,7 +140,7 @@ def other_tenant_refused(smt, programs):
 
 def without_a_name(smt, programs):
     """Programs without a tenant's name: a program and those that it starts share; two programs do not."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         for preloaded in (False, True):
             how = {"preloaded": preloaded, "start_new_session": True}
             one, other = Party(place, **how), Party(place, **how)
@@ -157,7 +158,7 @@ def without_a_name(smt, programs):
 def event_orders(smt, programs):
     """What is behind a wait for an event of another process comes behind what that one recorded it behind,
     whichever of the two is more urgent."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         for first, second in (("normal", "normal"), ("low", "high"), ("high", "low")):
             one = Party(place, "family", options=("--priority", first))
             two = Party(place, "family", options=("--priority", second))
@@ -180,7 +181,7 @@ def event_orders(smt, programs):
 def waiter_holds_back_none(smt, programs):
     """A more urgent process that waits for an event of another one does not hold that one back, whose kernel
     is yet to end the wait."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         one = Party(place, "family", options=("--priority", "low"))
         two = Party(place, "family", options=("--priority", "high"))
         mine = one.ask("allocate", BYTES)
@@ -198,7 +199,7 @@ def waiter_holds_back_none(smt, programs):
 def exporter_ends_first(smt, programs):
     """What an importer has open stays what it is, also when its exporter frees it or ends, and no other
     program gets it before the importer has closed it."""
-    with Place(smt, programs, memory="64M") as place:
+    with Stage(smt, programs, memory="64M") as place:
         for end in ("end", "kill", "free", "reset"):
             one, two = Party(place, "family"), Party(place, "family")
             mine = one.ask("allocate", 40 << 20)
@@ -229,7 +230,7 @@ def exporter_ends_first(smt, programs):
 
 def importer_killed(smt, programs):
     """A process that is killed gives back what it opened, and the exporter goes on."""
-    with Place(smt, programs, memory="64M") as place:
+    with Stage(smt, programs, memory="64M") as place:
         one, two = Party(place, "family"), Party(place, "family")
         mine = one.ask("allocate", 40 << 20)
         one.ask("event")
@@ -250,7 +251,7 @@ def importer_killed(smt, programs):
 def descriptors(smt, programs):
     """Memory that a program maps itself, by a descriptor that goes over a socket. The descriptor keeps it."""
     ours, theirs = socket.socketpair()
-    with Place(smt, programs) as place, ours, theirs:
+    with Stage(smt, programs) as place, ours, theirs:
         one = Party(place, "family", pass_fds=[ours.fileno()])
         two = Party(place, "family", pass_fds=[theirs.fileno()])
         plain = one.ask("create", CHUNK, "plain")
@@ -276,7 +277,7 @@ def descriptors(smt, programs):
 
 def descriptor_inherited(smt, programs):
     """A child imports by a descriptor that it has inherited, and so does the exporter itself."""
-    with Place(smt, programs) as place:
+    with Stage(smt, programs) as place:
         one = Party(place)
         physical = one.ask("create", CHUNK, "descriptor")
         assert one.ask("fill", one.ask("map", physical), 21) == "ok"
@@ -291,7 +292,7 @@ def descriptor_inherited(smt, programs):
 def descriptor_closed(smt, programs):
     """Memory whose handle is released is given back with the last copy of its descriptor, and not before."""
     ours, theirs = socket.socketpair()
-    with Place(smt, programs) as place, ours, theirs:
+    with Stage(smt, programs) as place, ours, theirs:
         one = Party(place, "family", pass_fds=[ours.fileno()])
         two = Party(place, "family", pass_fds=[theirs.fileno()])
         physical = one.ask("create", CHUNK, "descriptor")

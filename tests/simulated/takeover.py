@@ -12,16 +12,17 @@ import subprocess
 import sys
 import time
 
-from place import MANAGED, PATIENCE, Place, finish, runs
+from place import MANAGED, PATIENCE, Place, finish, runs, wait_for
 
 READY = r"a standby, process (\d+), is ready to take over"
 
 
 class Over(Place):
-    """A server whose device has one context, with a standby."""
+    """A server whose device has one context, with a standby. Its programs wait for a word of the test's: the
+    device's clock goes on soon without them."""
 
     def __init__(self, smt, programs, **settings):
-        super().__init__(smt, programs, one_context=1, **settings)
+        super().__init__(smt, programs, **{"one_context": 1, "grace": 50, **settings})
         self.environment["SMT_KEEPER"] = "takeover"
         self.standbys = []
 
@@ -33,14 +34,14 @@ class Over(Place):
 
     def await_standby(self):
         """The process that is ready, after the ones that were there before."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = [int(pid) for pid in re.findall(READY, self.log())]
-            if len(found) > len(self.standbys):
-                self.standbys = found
-                return found[-1]
-            assert time.monotonic() < deadline, "no standby becomes ready:\n" + self.log()
-            time.sleep(0.02)
+        before = len(self.standbys)
+
+        def another():
+            self.standbys = [int(pid) for pid in re.findall(READY, self.log())]
+            return len(self.standbys) > before
+
+        wait_for(another, lambda: "no standby becomes ready:\n" + self.log())
+        return self.standbys[-1]
 
     def survivor(self, tenant, *arguments, options=()):
         program = self.start(tenant, "survivor", *arguments, options=options, stdin=subprocess.PIPE)
@@ -48,13 +49,8 @@ class Over(Place):
         assert line == "ready\n", line + program.stdout.read()
         return program
 
-    def status(self, *command):
-        return subprocess.run([self.smt, *command, "status"], env=self.environment, check=True,
-                              capture_output=True, text=True, timeout=PATIENCE).stdout
-
     def server_pid(self):
-        return int(re.search(r"process +(\d+)", self.status("server"))[1])
-
+        return int(re.search(r"process +(\d+)", self.server_status())[1])
 
 
 def say(program, word):
@@ -71,10 +67,7 @@ def finish_survivor(program):
 
 
 def await_end(pid):
-    deadline = time.monotonic() + PATIENCE
-    while runs(pid):
-        assert time.monotonic() < deadline, f"process {pid} goes on"
-        time.sleep(0.02)
+    wait_for(lambda: not runs(pid), lambda: f"process {pid} goes on")
 
 
 def await_word(program, word):
@@ -179,7 +172,7 @@ def moves_go_on(smt, programs):
 def busy_gets_the_error(smt, programs):
     """A program with a kernel under way ends with the error, one with an array too, each with the reason in
     the log; a third goes on."""
-    with Over(smt, programs, grace=50) as place:
+    with Over(smt, programs) as place:
         survivor = place.survivor("survivor")
         array = place.survivor("array", "array")
         busy = place.survivor("busy", "busy")

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "opcodes.gen.h"
+#include "runtime/protocol/packet.h"
 #include "runtime/settings/config.h"
 
 // The same as in tests/tsan.supp.
@@ -175,22 +176,7 @@ TestLane TestSession::open_lane() {
 }
 
 void TestSession::send_control(const void* packet, size_t bytes, int file) {
-    iovec part{const_cast<void*>(packet), bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (file >= 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        cmsghdr* header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(header), &file, sizeof file);
-    }
-    if (sendmsg(socket_, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes))
-        give_up("the server listens");
+    if (!send_packet(socket_, packet, bytes, file)) give_up("the server listens");
 }
 
 bool TestSession::hung_up() const {

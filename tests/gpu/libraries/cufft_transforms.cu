@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <numbers>
 
 #include "library_program.h"
 
@@ -19,7 +18,7 @@ inline void check(cufftResult status, const char* text, int line) {
 // One value of the transform.
 std::complex<double> coefficient(const std::vector<float2>& values, int frequency) {
     std::complex<double> sum = 0;
-    const double step = -2 * std::numbers::pi * frequency / static_cast<double>(values.size());
+    const double step = -2 * M_PI * frequency / static_cast<double>(values.size());
     for (size_t i = 0; i < values.size(); ++i)
         sum +=
             std::complex<double>(values[i].x, values[i].y) * std::polar(1.0, step * static_cast<double>(i));

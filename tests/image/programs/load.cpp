@@ -29,12 +29,6 @@ char* window() {
     return place;
 }
 
-const char* name_of(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    return name ? name : "?";
-}
-
 CUresult module_of(CUresult status, const CUmodule& module) {
     if (status != CUDA_SUCCESS) return status;
     CUfunction function = nullptr;
@@ -112,8 +106,8 @@ int main(int, char** arguments) {
         CUmodule module = nullptr;
         const CUresult loaded = cuModuleLoad(&module, path.c_str());
         const CUresult as_module = module_of(loaded, module);
-        std::printf("%s %s %s %s\n", name_of(as_module), name_of(as_library(path.c_str())),
-                    name_of(from_memory(path.c_str())), name_of(linked(path.c_str())));
+        std::printf("%s %s %s %s\n", preload::name_of(as_module), preload::name_of(as_library(path.c_str())),
+                    preload::name_of(from_memory(path.c_str())), preload::name_of(linked(path.c_str())));
         std::fflush(stdout);
         run_good(arguments[1], word);
     }

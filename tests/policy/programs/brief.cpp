@@ -53,8 +53,7 @@ int main(int count, char** arguments) {
         }
     });
     while (launched.load() < std::max(1, wanted)) std::this_thread::yield();
-    std::printf("launched\n");
-    std::fflush(stdout);
+    preload::say("launched");
     std::string line;
     std::getline(std::cin, line);
     CHECK(cuStreamSynchronize(stream));

@@ -95,8 +95,7 @@ void launch_captured(CUstream captures, CUstream stream) {
 int main(int count, char** arguments) {
     if (count == 1) {
         preload::start();
-        std::printf("started\n");
-        std::fflush(stdout);
+        preload::say("started");
         while (std::cin.get() != EOF) continue;
         return 0;
     }

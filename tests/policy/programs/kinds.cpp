@@ -11,31 +11,7 @@
 #include <initializer_list>
 
 #include "tests/preload/program.h"
-
-namespace {
-
-constexpr char kSpendOfTwo[] = R"(
-.version 8.0
-.target sm_90
-.address_size 64
-.extern .shared .align 4 .b8 room[];
-.visible .entry spend(.param .u64 buffer, .param .u64 nanoseconds)
-{
-    .reg .pred %p;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd0, [nanoseconds];
-    mov.u64 %rd1, %globaltimer;
-again:
-    nanosleep.u32 500;
-    mov.u64 %rd2, %globaltimer;
-    sub.s64 %rd2, %rd2, %rd1;
-    setp.lt.u64 %p, %rd2, %rd0;
-    @%p bra again;
-    ret;
-}
-)";
-
-}  // namespace
+#include "tests/simulated/programs/spending.h"
 
 int main(int count, char** arguments) {
     REQUIRE(count == 6);
@@ -51,7 +27,8 @@ int main(int count, char** arguments) {
     CHECK(cuMemAlloc(&buffers, 256 * (number(5) + 1)));
     CUmodule module = nullptr;
     CUfunction spend = nullptr;
-    CHECK(cuModuleLoadData(&module, kSpendOfTwo));
+    const std::string image = spending::image_of({{"spend", ".param .u64 buffer, ", 500}});
+    CHECK(cuModuleLoadData(&module, image.c_str()));
     CHECK(cuModuleGetFunction(&spend, module, "spend"));
     CHECK(
         cuFuncSetAttribute(spend, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));

@@ -12,29 +12,9 @@
 #include <initializer_list>
 
 #include "tests/preload/program.h"
+#include "tests/simulated/programs/spending.h"
 
 namespace {
-
-constexpr char kSpend[] = R"(
-.version 8.0
-.target sm_90
-.address_size 64
-.extern .shared .align 4 .b8 room[];
-.visible .entry spend(.param .u64 nanoseconds)
-{
-    .reg .pred %p;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd0, [nanoseconds];
-    mov.u64 %rd1, %globaltimer;
-again:
-    nanosleep.u32 500;
-    mov.u64 %rd2, %globaltimer;
-    sub.s64 %rd2, %rd2, %rd1;
-    setp.lt.u64 %p, %rd2, %rd0;
-    @%p bra again;
-    ret;
-}
-)";
 
 constexpr size_t kCopied = 256 << 10;
 
@@ -73,7 +53,8 @@ int main(int count, char** arguments) {
     copy_for(number(7));
     CUmodule module = nullptr;
     CUfunction spend = nullptr;
-    CHECK(cuModuleLoadData(&module, kSpend));
+    const std::string image = spending::image_of({{"spend", "", 500}});
+    CHECK(cuModuleLoadData(&module, image.c_str()));
     CHECK(cuModuleGetFunction(&spend, module, "spend"));
     CHECK(
         cuFuncSetAttribute(spend, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));

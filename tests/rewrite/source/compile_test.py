@@ -81,7 +81,7 @@ class Compiler:
         return ""
 
     def file(self, path, number):
-        options = ["-std=c++20", "--extended-lambda"]
+        options = ["-std=c++17", "--extended-lambda"]
         result = cases.rewrite(self.program, cases.Case(path, "nvcc", [], options))
         if result.failed:
             return result.report

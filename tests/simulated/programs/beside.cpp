@@ -5,45 +5,7 @@
 #include <cstdlib>
 
 #include "tests/preload/program.h"
-
-namespace {
-
-constexpr char kKernels[] = R"(
-.version 8.0
-.target sm_90
-.address_size 64
-.extern .shared .align 4 .b8 room[];
-.visible .entry few(.param .u64 nanoseconds)
-{
-    .reg .pred %p;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd0, [nanoseconds];
-    mov.u64 %rd1, %globaltimer;
-again:
-    nanosleep.u32 5000;
-    mov.u64 %rd2, %globaltimer;
-    sub.s64 %rd2, %rd2, %rd1;
-    setp.lt.u64 %p, %rd2, %rd0;
-    @%p bra again;
-    ret;
-}
-.visible .entry many(.param .u64 nanoseconds)
-{
-    .reg .pred %p;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd0, [nanoseconds];
-    mov.u64 %rd1, %globaltimer;
-again:
-    nanosleep.u32 5000;
-    mov.u64 %rd2, %globaltimer;
-    sub.s64 %rd2, %rd2, %rd1;
-    setp.lt.u64 %p, %rd2, %rd0;
-    @%p bra again;
-    ret;
-}
-)";
-
-}  // namespace
+#include "tests/simulated/programs/spending.h"
 
 int main(int count, char** arguments) {
     REQUIRE(count == 7);
@@ -53,7 +15,8 @@ int main(int count, char** arguments) {
     preload::start();
     CUmodule module = nullptr;
     CUfunction kernel = nullptr;
-    CHECK(cuModuleLoadData(&module, kKernels));
+    const std::string image = spending::image_of({{"few", "", 5000}, {"many", "", 5000}});
+    CHECK(cuModuleLoadData(&module, image.c_str()));
     CHECK(cuModuleGetFunction(&kernel, module, arguments[1]));
     CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                              static_cast<int>(shared)));

@@ -10,14 +10,11 @@ int main() {
     CHECK(cuModuleGetFunction(&tick, module, "tick"));
     CHECK(cuLaunchKernel(tick, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
     CHECK(cuCtxSynchronize());
-    std::puts("ready");
-    std::fflush(stdout);
+    preload::say("ready");
     std::getchar();
     CUdeviceptr memory = 0;
     const CUresult status = cuMemAlloc(&memory, 64);
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    std::puts(name ? name : "?");
+    std::puts(preload::name_of(status));
     REQUIRE(cuLaunchKernel(tick, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == status);
     REQUIRE(cuCtxSynchronize() == status);
 }

@@ -47,17 +47,6 @@ done:
 
 constexpr unsigned kThreads = 1024;  // two blocks a multiprocessor
 
-void say(const char* text) {
-    std::puts(text);
-    std::fflush(stdout);
-}
-
-const char* name_of(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    return name ? name : "?";
-}
-
 void await_line() {
     char line[64];
     if (!std::fgets(line, sizeof line, stdin)) std::exit(1);
@@ -86,11 +75,11 @@ int main(int count, char** arguments) {
     void* parameters[] = {&waited, &sum};
     CHECK(cuLaunchKernel(waits, blocks, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr));
     if (how != "held") REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
-    say("ready");
+    preload::say("ready");
     if (how == "gated") await_line();
     for (unsigned i = 1; how == "stepwise" && i <= blocks; ++i) word = i, usleep(100'000);
     if (how == "gated" || how == "held") word = blocks;
-    say(name_of(cuStreamSynchronize(stream)));
+    preload::say(preload::name_of(cuStreamSynchronize(stream)));
     if (how == "stepwise" || how == "gated" || how == "held") {
         unsigned found = 0;
         CHECK(cuMemcpyDtoH(&found, sum, 4));
@@ -102,6 +91,6 @@ int main(int count, char** arguments) {
         REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_LAUNCH_TIMEOUT);
         word = blocks;
     }
-    say("over");
+    preload::say("over");
     await_line();
 }

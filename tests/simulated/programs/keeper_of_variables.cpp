@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/preload/program.h"
+#include "tests/simulated/programs/carried.h"
 
 namespace {
 
@@ -100,16 +100,6 @@ constexpr char kKernels[] = R"(
 
 constexpr unsigned kNumbers = 3000, kThreads = 100;
 
-[[noreturn]] void end_because(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    std::puts(name ? name : "?");
-    std::exit(0);
-}
-
-#define GO(call) \
-    if (const CUresult status_ = (call); status_ != CUDA_SUCCESS) end_because(status_)
-
 std::string image(bool pointer) {
     std::string text = std::string(kHead) + (pointer ? kPointer : "") + kKernels;
     const size_t use = text.find("USE");
@@ -199,8 +189,7 @@ int main(int argc, char** arguments) {
     if (how == "written" || how == "handed") variables.write_constant(5);
     if (how == "handed") variables.hand_over();
     variables.work();
-    std::puts("ready");
-    std::fflush(stdout);
+    preload::say("ready");
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
         if (how == "written") variables.look_at_constant();

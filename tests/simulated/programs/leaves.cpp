@@ -33,7 +33,6 @@ int main(int, char** arguments) {
         CHECK(cuLaunchKernel(spin, 1u << 22, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuMemsetD32Async(counter, 0, 1, stream));  // so that the launches have something behind them
     if (!waits) REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
-    std::printf("ready\n");
-    std::fflush(stdout);
+    preload::say("ready");
     pause();
 }

@@ -17,19 +17,13 @@ constexpr char kMissing[] =
     "lost()\n{\n  .reg .u32 %r;\n"
     "  ld.global.u32 %r, [nowhere];\n  ret;\n}\n";
 
-const char* name_of(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    return name ? name : "?";
-}
-
 int load(const char* image) {
     char log[512] = {};
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
     CUmodule module = nullptr;
     const CUresult status = cuModuleLoadDataEx(&module, image, 2, options, values);
-    std::printf("%s\n%s\n", name_of(status), log);
+    std::printf("%s\n%s\n", preload::name_of(status), log);
     CUdeviceptr memory = 0;
     CHECK(cuMemAlloc(&memory, 64));  // no harm was done
     return 0;
@@ -57,7 +51,7 @@ int main(int, char** arguments) {
         CUmodule module = nullptr;
         CUfunction function = nullptr;
         CHECK(cuModuleLoadData(&module, kKernels));
-        std::printf("%s\n", name_of(cuModuleGetFunction(&function, module, "nobody")));
+        std::printf("%s\n", preload::name_of(cuModuleGetFunction(&function, module, "nobody")));
         return 0;
     }
     if (way == "wild") {
@@ -85,7 +79,7 @@ int main(int, char** arguments) {
     } else {
         status = launch(way.c_str(), way == "stuck" ? 64 : 1, nullptr);
     }
-    std::printf("%s\n", name_of(status));
+    std::printf("%s\n", preload::name_of(status));
     CUdeviceptr memory = 0;
     REQUIRE(cuMemAlloc(&memory, 64) == status);  // for good
     REQUIRE(cuCtxSynchronize() == status);

@@ -95,11 +95,6 @@ struct Work {
     }
 };
 
-void say(const char* line) {
-    std::puts(line);
-    std::fflush(stdout);
-}
-
 void work() {
     CUmodule module = nullptr;
     CHECK(cuModuleLoadData(&module, kAccumulate));
@@ -107,10 +102,10 @@ void work() {
     work.begin(module);
     work.go();
     work.look();
-    say("ready");
+    preload::say("ready");
     while (!told_to_end()) work.go();
     work.look();
-    say("right");
+    preload::say("right");
 }
 
 void cells() {
@@ -133,9 +128,7 @@ void hold(uint64_t bytes) {
     size_t free = 0, total = 0;
     const CUresult status = bytes ? cuMemAlloc(&memory, bytes) : CUDA_SUCCESS;
     CHECK(cuMemGetInfo(&free, &total));
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    say((std::string(name ? name : "?") + " " + std::to_string(free >> 20)).c_str());
+    preload::say((std::string(preload::name_of(status)) + " " + std::to_string(free >> 20)).c_str());
     std::getchar();
 }
 

@@ -70,12 +70,6 @@ CUevent event = nullptr;
 CUfunction function = nullptr;
 int descriptor = -1;
 
-std::string named(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    return name ? name : "?";
-}
-
 std::string number(uint64_t value) {
     std::ostringstream text;
     text << std::hex << value;
@@ -103,7 +97,7 @@ Handle handle_of(const std::string& text) {
 }
 
 std::string unless(CUresult status, const std::string& answer = "ok") {
-    return status == CUDA_SUCCESS ? answer : named(status);
+    return status == CUDA_SUCCESS ? answer : preload::name_of(status);
 }
 
 CUdeviceptr address(std::istream& in) {
@@ -192,7 +186,7 @@ std::string map(std::istream& in) {
     CUdeviceptr at = 0;
     CHECK(cuMemAddressReserve(&at, kChunk, 0, 0, 0));
     if (const CUresult status = cuMemMap(at, kChunk, 0, handle, 0); status != CUDA_SUCCESS)
-        return named(status);
+        return preload::name_of(status);
     CUmemAccessDesc access{};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/preload/program.h"
+#include "tests/simulated/programs/carried.h"
 
 namespace {
 
@@ -80,20 +80,6 @@ again:
 
 constexpr unsigned kNumbers = 3000;
 constexpr unsigned kBlocks = 4096, kThreads = 64, kRounds = 400;  // of the long kernel
-
-const char* name_of(CUresult status) {
-    const char* name = nullptr;
-    cuGetErrorName(status, &name);
-    return name ? name : "?";
-}
-
-[[noreturn]] void end_with(CUresult status) {
-    std::puts(name_of(status));
-    std::exit(0);
-}
-
-#define GO(call) \
-    if (const CUresult status_ = (call); status_ != CUDA_SUCCESS) end_with(status_)
 
 struct Program {
     CUfunction accumulate = nullptr;
@@ -203,8 +189,7 @@ int main(int count, char** arguments) {
         compute_slowly(module, numbers, program.streams[0]);
     }
     if (how == "moves") CHECK(cuMemAlloc(&numbers, 2 * kBlocks * kThreads * 4));
-    std::puts("ready");
-    std::fflush(stdout);
+    preload::say("ready");
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
         if (how == "moves") {

@@ -37,7 +37,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
-from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
+from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
+from measurement import built_twice  # noqa: E402
 
 KINDS = "load,store,misaligned,trap,endless"
 STATES = "idle,asking,held,computing,copying,array,strict,beside_strict"
@@ -58,14 +59,8 @@ class Faults:
     def __init__(self, options):
         self.options = options
         self.places = Places(options.build, options.preload)
-        program = "bench_faults_shared" if options.device == "sim" else "bench_faults"
-        self.program = options.program or os.path.join(self.places.build, "bin", program)
+        self.program, self.environment = built_twice(options, "bench_faults", one_context=1, grace=20)
         self.lines = Lines(os.path.join(options.out, "faults.jsonl"))
-        self.environment = base_environment()
-        if options.device == "sim":
-            self.environment.update(SMT_DEVICE="sim", SMT_SIM="one_context=1,grace=20",
-                                    SMT_REAL_DRIVER="none",
-                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.number, self.over = 0, False
         self.until = time.monotonic() + options.budget
 
@@ -109,17 +104,17 @@ class Faults:
         if not started or not self.await_standby(runtime, before["pid"]):
             return self.failed(runtime, "the programs or the standby do not start", neighbour, culprit)
         told = time.monotonic()
-        tell(culprit)
+        culprit.tell()
         if state == "held":
             if not wait_for(lambda: b"AT WORK" in culprit.out):
                 return self.failed(runtime, "the urgent program does not begin", neighbour, culprit)
-            tell(neighbour)
+            neighbour.tell()
         ended = culprit.finish()
         fault = time.monotonic()
         new = self.start_new(runtime) if self.options.keeper == "takeover" else {}
         if state != "beside_strict":
             self.await_successor(runtime, before["pid"])
-        tell(neighbour)
+        neighbour.tell()
         row = self.judge(kind, state, neighbour.finish(), ended, self.reason(runtime))
         row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
                    **self.takeover(runtime, before["pid"]))
@@ -233,14 +228,6 @@ class Faults:
 
 def isolation(strict):
     return {"SMT_ISOLATION": "strict"} if strict else {}
-
-
-def tell(child):
-    try:
-        child.process.stdin.write(b"\n")
-        child.process.stdin.flush()
-    except OSError:   # it has ended
-        pass
 
 
 def wait_for(condition, seconds=PATIENCE):

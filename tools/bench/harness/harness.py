@@ -235,6 +235,14 @@ class Child:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
 
+    def tell(self):
+        """A line on its standard input, unless it has ended."""
+        try:
+            self.process.stdin.write(b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass
+
     def close_input(self):
         try:
             self.process.stdin.close()

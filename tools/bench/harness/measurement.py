@@ -20,6 +20,14 @@ def simulated(build, **device):
     return found
 
 
+def built_twice(options, name, **device):
+    """Path and variables of a program of tools/bench that is built for a GPU and, with the shared runtime,
+    for the simulated device; `device` is for SMT_SIM."""
+    build, on_sim = os.path.abspath(options.build), options.device == "sim"
+    path = options.program or os.path.join(build, "bin", f"{name}_shared" if on_sim else name)
+    return path, {**base_environment(), **(simulated(build, **device) if on_sim else {})}
+
+
 PLACES = {"--out": "OUT", "--build": "BUILD", "--interpreter": "PYTHON"}   # of this machine
 
 

@@ -26,7 +26,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
-from harness import Child, Lines, Places, Runtime, base_environment, tail  # noqa: E402
+from harness import Child, Lines, Places, Runtime, tail  # noqa: E402
+from measurement import built_twice  # noqa: E402
 
 START = 5        # seconds until a program is ready: a guess, for --plan
 GIB_PER_S = 5    # that a GiB takes each way, pinned pages included: likewise
@@ -60,13 +61,8 @@ class Suspending:
     def __init__(self, options):
         self.options = options
         self.places = Places(options.build, options.preload)
-        program = "bench_suspend_shared" if options.device == "sim" else "bench_suspend"
-        self.program = options.program or os.path.join(self.places.build, "bin", program)
+        self.program, self.environment = built_twice(options, "bench_suspend", grace=20)
         self.lines = Lines(os.path.join(options.out, "suspend.jsonl"))
-        self.environment = base_environment()
-        if options.device == "sim":
-            self.environment.update(SMT_DEVICE="sim", SMT_SIM="grace=20", SMT_REAL_DRIVER="none",
-                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
 
     def run(self):
         until = time.monotonic() + self.options.budget
@@ -97,8 +93,7 @@ class Suspending:
                               "stay_bytes": said["stay_bytes"], "took_ms": said["took_ns"] / 1e6,
                               "copied_ms": said["copied_ns"] / 1e6,
                               "ideal_ms": said["moved_bytes"] / bandwidth * 1e3})
-        holder.process.stdin.write(b"\n")
-        holder.process.stdin.flush()
+        holder.tell()
         end = holder.finish()
         right = '"right": true' in end["out"]
         return {"ok": right and end["rc"] == 0, "why": "" if right else tail(end["out"] + end["err"], 300),
