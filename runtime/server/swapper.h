@@ -4,7 +4,7 @@
 //   an allocation finds no room -> ask() -> others are moved out -> it tries again
 //   a call of a program that is out -> it waits in front of its gate -> others are moved out, it comes in
 //
-// Who is moved when is MemoryTurns' rule (memory/memory_turns.h). A thread of this object looks at all
+// What is moved when is MemoryTurns' rule (memory/memory_turns.h). A thread of this object looks at all
 // sessions, asks the rule, and carries its step out by Suspension: a session of which any chunk is out has a
 // closed gate (LaneGate::kOutOfTurn), so nothing of it touches device memory. While no program asks for room
 // and none is out the thread sleeps most of the time.

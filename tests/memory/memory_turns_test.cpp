@@ -181,7 +181,7 @@ TEST_CASE("memory turns: a turn is kept, and requests wait for its end", "[memor
     CHECK(device.turns.turns(1) == 1);
 }
 
-TEST_CASE("memory turns: who asked first is served first", "[memory_turns]") {
+TEST_CASE("memory turns: the first request is served first", "[memory_turns]") {
     Device device(10 * kGiB);
     for (uint32_t id = 1; id <= 3; ++id) {
         Program& program = device.add(id, id == 1 ? 8 * kGiB : 0);

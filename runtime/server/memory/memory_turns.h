@@ -1,4 +1,4 @@
-// Whose memory is on the device, where the programs' memory together exceeds it (oversubscribe in
+// Which memory is on the device, where that of all programs together exceeds it (oversubscribe in
 // SMT_LIMITS): a rule without a clock, a thread or a driver of its own.
 //
 // A program asks for room by an allocation that found none, or, if it is out, by a call. Requests are served

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCopies = 5, kPieces = 16;
+constexpr int kCopies = 5, kPieces = 4;
 constexpr size_t kMostCopied = 256u << 20;
 
 void check(cudaError_t status, const char* call) {

@@ -2,7 +2,7 @@
 """Programs whose memory together exceeds the GPU's, in turns (oversubscribe in SMT_LIMITS).
 
     swap.py --out OUT [--build BUILD] [--gib 16] [--programs 2,4] [--room 1.5] [--seconds 20] [--part 10]
-            [--cells 8] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 24]
+            [--cells 8] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 32]
 
 A case is a number of programs (crowd.cu) of so many GiB each, which compute over all of it and look at each
 word, on a device that has room for --room of them; a program without smt holds what is too much. First
