@@ -150,6 +150,7 @@ Program Swapper::program_of(Session& session, TimePoint now) {
     known.position = position;
     if (!why.empty()) known.why = fmt::format("{} cannot be moved: {}", session.called(), why);
     program.stays = program.stays || now < known.stays_until;
+    program.later = now < granted_until_;
     if (const Asked* asked = first_of(program.id); asked && !program.out) program.asks = asked->bytes;
     known.figures.turns = turns_.turns(program.id);
     return program;
@@ -166,7 +167,11 @@ void Swapper::carry_out(const Step& step, const std::vector<Program>& programs) 
         case What::kIn:
             return move_in(step);
         case What::kGrant:
-            turns_.served(step.requester, MemoryTurns::Clock::now());
+            turns_.served(step.requester, stepped_);
+            {
+                std::lock_guard lock(mutex_);
+                granted_until_ = stepped_ + kAskPoll;
+            }
             return answer(step.requester, Answer::kTryAgain);
         case What::kRefuse:
             return refuse(step);
@@ -208,7 +213,7 @@ void Swapper::move_in(const Step& step) {
     const std::string name = called(step.id);
     if (!moved.problem.empty() && free_bytes() < moved.bytes) {  // an allocation was faster
         std::lock_guard lock(mutex_);
-        known_[step.id].stays_until = MemoryTurns::Clock::now() + kAskPoll;
+        granted_until_ = MemoryTurns::Clock::now() + kAskPoll;
         return;
     }
     if (!moved.problem.empty()) return stays(step.id, name + " is not moved in: " + moved.problem);

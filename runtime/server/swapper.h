@@ -98,7 +98,8 @@ private:
     std::condition_variable changed_, answered_;
     std::list<Asked> asked_;  // a session has one for each lane that asks; answered in this order
     std::map<uint32_t, Known> known_;
-    bool news_ = false;  // a program has asked since the thread looked last
+    TimePoint granted_until_{};  // what is free until then is for an allocation, on its lane's thread
+    bool news_ = false;          // a program has asked since the thread looked last
     bool leaves_ = false;
     Thread thread_;
 };

@@ -240,6 +240,22 @@ TEST_CASE("memory turns: two allocations that need each other's memory", "[memor
     CHECK(device.refused == 0);
 }
 
+TEST_CASE("memory turns: what is free for an allocation no program that is out gets, which may still leave",
+          "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 6 * kGiB).works = true;
+    Program& second = device.add(2, 3 * kGiB);
+    second.works = second.out = second.later = true;
+    second.away = kGiB;
+    CHECK(device.turns.next(device.programs, kGiB, device.now).what == What::kNothing);
+    device.of(1).asks = 2 * kGiB;
+    const Step step = device.turns.next(device.programs, kGiB, device.now);
+    CHECK((step.what == What::kOut && step.id == 2));
+    device.of(1).asks = 0;
+    second.later = false;
+    CHECK(device.turns.next(device.programs, kGiB, device.now).what == What::kIn);
+}
+
 TEST_CASE("memory turns: what has no room whatever is moved is refused, and nothing moves",
           "[memory_turns]") {
     Device device(10 * kGiB);

@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 namespace smt::runtime::server {
 
@@ -15,6 +17,11 @@ namespace {
 
 constexpr auto kUnpinPoll = std::chrono::milliseconds(1);
 constexpr uint64_t kNoBound = ~uint64_t{0};
+// Pages are cleared as they are made, which a single thread takes most of the time for that pinning takes: on
+// an H100's host 4 GiB are pinned in 700 ms so, and in 300 with four threads; more are not faster.
+constexpr uint64_t kPagesAtOnce = 64ull << 20, kThreads = 4;
+constexpr int kPopulateForWriting =
+    23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and no harm is done
 
 std::string text_of_file(const char* path) {
     std::ifstream file(path);
@@ -40,6 +47,19 @@ uint64_t left_in_group() {
     return bound - std::min(bound, now);
 }
 
+void make_pages(char* place, uint64_t bytes) {
+    std::atomic<uint64_t> next{0};
+    const auto make = [&] {
+        for (uint64_t at; (at = next.fetch_add(kPagesAtOnce)) < bytes;)
+            madvise(place + at, std::min(kPagesAtOnce, bytes - at), kPopulateForWriting);
+    };
+    std::vector<std::jthread> threads;
+    const uint64_t pieces = (bytes + kPagesAtOnce - 1) / kPagesAtOnce,
+                   most = std::min<uint64_t>(kThreads, std::thread::hardware_concurrency());
+    for (uint64_t i = 1; i < std::min(pieces, most); ++i) threads.emplace_back(make);
+    make();
+}
+
 }  // namespace
 
 HostBlock::Room HostBlock::room_of(const std::string& meminfo, uint64_t group_left) {
@@ -60,6 +80,7 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) return *missing = bytes, nullptr;
     madvise(place, bytes, MADV_HUGEPAGE);  // fewer pages to pin; no matter if there are none
+    if (bytes <= room.pinned) make_pages(static_cast<char*>(place), bytes);
     const bool pinned = bytes <= room.pinned && driver.cuMemHostRegister_v2 &&
                         driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
     if (!pinned && bytes > room.pageable) {

@@ -107,7 +107,7 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
         if (serve(programs, *requester, free, now, &step) && step.what != Step::What::kNothing) return step;
     }
     for (const Program* requester : line) {
-        if (requester->out && requester->stays) continue;  // it could not be moved in lately
+        if (requester->out && (requester->stays || requester->later)) continue;
         // One that is out and finds no room holds up no other; an allocation is told.
         if (serve(programs, *requester, free, now, &step) || !requester->out) return step;
     }

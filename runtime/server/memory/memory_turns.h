@@ -54,6 +54,7 @@ public:
         uint64_t away = 0;   // bytes in host memory
         bool out = false;    // its calls wait for its turn
         bool stays = false;  // it cannot be moved now
+        bool later = false;  // out: what is free is for an allocation that takes it just now
         bool works = false;  // out: it has something to do; else: it has something under way, or had lately
         uint64_t asks = 0;   // bytes that an allocation found no room for, and waits for; 0: none
     };

@@ -115,11 +115,11 @@ void cells() {
     work.begin(module);
     work.go();
     work.look();
-    say("ready");
+    preload::say("ready");
     for (std::string line; std::getline(std::cin, line) && line != "end";) {
         work.go();
         work.look();
-        say("right");
+        preload::say("right");
     }
 }
 
