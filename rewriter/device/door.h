@@ -12,8 +12,9 @@
 //   else                          it moves the frontier beyond itself, unless that was final
 //
 // The frontier moves in steps of units. The first unit of a step moves it two steps on, so that most units
-// only read it. After a stop at most so many more begin. Where units take long, that is a unit's time more, so
-// an exact run has steps for its early units alone: each later one asks, and moves the frontier beyond itself.
+// only read it. After a stop at most so many more begin. Where units take long, that is a unit's time more.
+// So an exact run has steps for its early units alone: each later one asks, and moves the frontier beyond
+// itself.
 //
 // To find a frontier at 0 takes the first units of a run a while: they ask for the stop, and move the
 // frontier. So the last unit of a run, if it is admitted, decides on the begin of the next run, while its own

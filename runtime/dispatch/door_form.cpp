@@ -48,8 +48,8 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     // A block that waits for others finds the earlier ones admitted. Later ones it can wait for only where
     // all run at once: then all are admitted, or none.
     const uint64_t places = uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    const DoorPace pace = door_pace(work.total, work.unit, places, work.queued().block_ps(),
-                                    work.function->waits);
+    const DoorPace pace =
+        door_pace(work.total, work.unit, places, work.queued().block_ps(), work.function->waits);
     const smt::DoorLaunch door = doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), pace,
                                                  !work.endures, &work.run);
     work.early = door.step.early;

@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <sstream>
 #include <thread>
-#include <vector>
+
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
 
@@ -53,10 +55,10 @@ void make_pages(char* place, uint64_t bytes) {
         for (uint64_t at; (at = next.fetch_add(kPagesAtOnce)) < bytes;)
             madvise(place + at, std::min(kPagesAtOnce, bytes - at), kPopulateForWriting);
     };
-    std::vector<std::jthread> threads;
-    const uint64_t pieces = (bytes + kPagesAtOnce - 1) / kPagesAtOnce,
-                   most = std::min<uint64_t>(kThreads, std::thread::hardware_concurrency());
-    for (uint64_t i = 1; i < std::min(pieces, most); ++i) threads.emplace_back(make);
+    std::array<Thread, kThreads - 1> others;
+    uint64_t pieces = bytes / kPagesAtOnce;
+    for (Thread& each : others)  // what it does not make the others do
+        if (pieces-- == 0 || !each.start({"pages", ""}, make).empty()) break;
     make();
 }
 
