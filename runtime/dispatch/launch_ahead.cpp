@@ -39,7 +39,7 @@ void LaunchAhead::issued(Work& work) {
     unmarked_ += work.cost;
 }
 
-void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::TimePoint now) {
+void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::TimePoint now, bool more) {
     if (time_ == Duration::zero() || first == last) return;
     Duration expected{};
     for (auto work = first; work != last; ++work) expected += work->cost, drain_ -= work->drain;
@@ -47,9 +47,8 @@ void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::T
     const Duration took = now - std::exchange(since_, now);
     double late =
         static_cast<double>(took.count()) / static_cast<double>(std::max<Duration::rep>(1, expected.count()));
-    // The GPU had nothing left, perhaps for long. Launches that seem longer than they are would starve it
-    // more.
-    if (all_ == Duration::zero()) late = std::min(late, 1.0);
+    // Launches that seem longer than they are would starve the GPU still more.
+    if (more && all_ == Duration::zero() && first->queued().block_ps() != 0) late = std::min(late, 1.0);
     for (auto work = first; work != last; ++work)
         work->queued().learn(blocks_of(*work), static_cast<double>(work->cost.count()) * late);
 }

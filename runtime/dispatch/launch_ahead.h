@@ -60,8 +60,9 @@ public:
         return unmarked_ * kMarkers >= time_ || (stops && unmarked_ * kMarkersFed >= kFed);
     }
     void marked() { unmarked_ = {}; }
-    // The oldest launches, [first, last), were seen to be complete. They were in flight back to back.
-    void ended(Works::iterator first, Works::iterator last, schedule::TimePoint now);
+    // The oldest launches, [first, last), were seen to be complete. They were in flight back to back. `more`:
+    // others are kept back, so if these were all, the GPU may have had nothing to do for long.
+    void ended(Works::iterator first, Works::iterator last, schedule::TimePoint now, bool more);
     void forget() { all_ = unmarked_ = drain_ = {}; }  // nothing is in flight
 
     // `stops`: the stream may be stopped, and that should not take long. `now`: a function, because the time
@@ -75,8 +76,8 @@ public:
         if (in_flight.size() == 1) return drain_ >= kDrain && left(now()) >= kFed / 2 + all_ / 4;
         return drain_ - in_flight.front().drain >= kDrain;
     }
-    // For how long the GPU has work, most likely.
-    Duration left(schedule::TimePoint now) const { return std::max(Duration::zero(), since_ + all_ - now); }
+    // For how long the GPU has work, most likely; below 0: its end is overdue.
+    Duration left(schedule::TimePoint now) const { return since_ + all_ - now; }
     // When what is in flight is expected to be over, from launches of known cost. Nothing: not known.
     std::optional<schedule::TimePoint> end(const Works& in_flight) const;
     // True: release one more, although the limit is reached.

@@ -56,7 +56,7 @@ void LaunchQueue::over_issued(uint32_t issued, TimePoint now) {
 
 void LaunchQueue::forget_until(Works::iterator last, TimePoint now) {
     if (last == in_flight_.begin()) return;
-    ahead_.ended(in_flight_.begin(), last, now);
+    ahead_.ended(in_flight_.begin(), last, now, !waiting_.empty());
     in_flight_.erase(in_flight_.begin(), last);
 }
 

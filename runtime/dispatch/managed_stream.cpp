@@ -181,8 +181,9 @@ bool ManagedStream::passes_through() {
 
 std::optional<schedule::Duration> ManagedStream::keeps_back() {
     std::lock_guard lock(mutex_);
-    if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty()) return std::nullopt;
-    return queue_.fed_for(dispatcher_.now());
+    if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty() || stays_) return std::nullopt;
+    // Looks are the rarer the longer the end is overdue.
+    return std::chrono::abs(queue_.fed_for(dispatcher_.now()));
 }
 
 void ManagedStream::confine(const schedule::Confinement& confinement) {

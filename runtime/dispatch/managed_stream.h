@@ -132,7 +132,7 @@ public:
     std::optional<Abilities> take_unheard();
     void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
-    // For how long the GPU has work, where launches are kept here.
+    // How far away the end of what the GPU has is, before or behind now, where launches are kept here.
     std::optional<schedule::Duration> keeps_back();
     bool ready();  // halt() and change() take effect on the run under way
     void confine(const schedule::Confinement& confinement);  // launches from now on

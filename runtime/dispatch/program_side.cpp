@@ -42,8 +42,8 @@ CUresult ManagedStream::launch(Work&& work) {
     if (!work.graph) SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));
     if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = queue_.next_number();
+    go_on();  // it may see the end of a request, to which this launch does not belong
     if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
-    go_on();
     const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
     const bool unasked = passes && begins && begins_unasked();
     LaunchQueue::Works& waiting = queue_.waiting();

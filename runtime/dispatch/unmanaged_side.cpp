@@ -17,9 +17,9 @@ constexpr auto kLookAtWindow = std::chrono::milliseconds(1);  // at the stream's
 }  // namespace
 
 CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
-    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     Lock lock = spin_lock(mutex_);
     go_on();
+    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     SMT_TRY(clear_way(lock));
     pass->number_ = 0;

@@ -48,8 +48,8 @@ bool allocates(Op op) {
 void Lane::make_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes) {
     Swapper* const swapper = session_.server().swapper();
     const Op op = static_cast<Op>(record.op);
-    if (!swapper || (op != Op::kMemAlloc && op != Op::kMemAllocAsync)) return;
     uint64_t missed = TenantMemory::missed();
+    if (!swapper || (op != Op::kMemAlloc && op != Op::kMemAllocAsync)) return;
     if (missed == 0 || !session_.why_not_suspended().empty()) return;  // its limit, or it could not make room
     const device::HeldUp held(session_.id(), "device memory that others have");
     const auto interrupted = [&] { return stopping_.load() || session_.gate().closed(); };

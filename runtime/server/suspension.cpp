@@ -105,6 +105,8 @@ std::string Suspension::come_to_rest(Sessions& sessions, std::chrono::millisecon
         std::string runs;
         for (Session* session : sessions) {
             if (runs.empty()) runs = session->runs();
+            // Its lanes go on, to tell the error.
+            if (!runs.empty() && session->poisoned()) return session->called() + " has ended with an error";
         }
         if (runs.empty()) return {};
         if (SuspensionClock::now() >= until)

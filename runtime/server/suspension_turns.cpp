@@ -65,7 +65,7 @@ Suspension::Moved Suspension::move_out(uint32_t number, uint64_t bytes, std::chr
         moved.took = TurnClock::now() - begun;
         moved.making = outcome.making_host_memory;
     }
-    if (!moved.problem.empty() && !was_out) let_go_on_in_turn(session);
+    if ((!moved.problem.empty() || moved.bytes == 0) && !was_out) let_go_on_in_turn(session);
     return moved;
 }
 

@@ -46,13 +46,14 @@ uint64_t in_microseconds(std::chrono::nanoseconds time) {
 
 std::unique_ptr<Swapper> Swapper::wanted(Server& server) {
     if (!settings::flag_of(settings::Id::kOversubscribe)) return nullptr;
-    return std::make_unique<Swapper>(server);
+    auto swapper = std::make_unique<Swapper>(server);
+    const std::string why = swapper->thread_.serve({"swapper", ""}, [it = swapper.get()] { it->run(); });
+    if (why.empty()) return swapper;
+    server.note("tenants' memory is not moved: " + why);
+    return nullptr;
 }
 
-Swapper::Swapper(Server& server) : server_(server), turns_(part_of_turn()) {
-    if (const std::string why = thread_.serve({"swapper", ""}, [this] { run(); }); !why.empty())
-        server_.note("tenants' memory is not moved: " + why);
-}
+Swapper::Swapper(Server& server) : server_(server), turns_(part_of_turn()) {}
 
 Swapper::~Swapper() {
     {
@@ -141,7 +142,7 @@ Program Swapper::program_of(Session& session, TimePoint now) {
     program.away = session.bytes_away();
     program.out = !suspended && session.gate().closed(LaneGate::kOutOfTurn);
     const std::string why = suspended ? "it is suspended" : session.why_not_suspended();
-    program.stays = session.poisoned() || !why.empty();
+    program.stays = !program.out && (session.poisoned() || !why.empty());  // it comes in all the same
     uint64_t position = 0;
     const bool works = !suspended && session.has_work(program.out, &position);
     std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ class Session;
 
 class Swapper {
 public:
-    static std::unique_ptr<Swapper> wanted(Server& server);  // null: it is not asked for
+    static std::unique_ptr<Swapper> wanted(Server& server);  // null: it is not asked for, or has no thread
     explicit Swapper(Server& server);
     ~Swapper();
     Swapper(const Swapper&) = delete;

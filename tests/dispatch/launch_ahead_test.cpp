@@ -21,6 +21,7 @@ struct Stream {
     LaunchAhead::Works in_flight;
     uint64_t blocks = 1000;  // of a launch
     bool stops = false;
+    bool more = true;  // than is in flight
     bool endures = false;
     schedule::Duration rest = kLook;
     schedule::TimePoint now = kBegin;
@@ -47,7 +48,7 @@ struct Stream {
         auto last = in_flight.begin();
         for (; last != in_flight.end() && front_ends + each <= now; ++last) front_ends += each;
         if (last == in_flight.end()) idle += now - front_ends, front_ends = now;
-        ahead.ended(in_flight.begin(), last, now);
+        ahead.ended(in_flight.begin(), last, now, more);
         in_flight.erase(in_flight.begin(), last);
     }
 };
@@ -98,8 +99,9 @@ TEST_CASE("where a stop should be short, no more is ahead than it takes to feed 
         stream.top_up();
         for (int i = 0; i < 20'000; ++i) {
             // As the dispatcher rests, and 60 us more until the thread runs again.
-            stream.rest =
-                std::clamp<schedule::Duration>(stream.ahead.left(stream.now) / 4, 25us, kLook) + 60us;
+            stream.rest = std::clamp<schedule::Duration>(std::chrono::abs(stream.ahead.left(stream.now)) / 4,
+                                                         25us, kLook) +
+                          60us;
             stream.look(each);
             if (i == 2'000) stream.idle = {};  // what things cost is known by now
             stream.top_up();
@@ -163,6 +165,17 @@ TEST_CASE("what launches cost is learnt by shape, and goes with the blocks that 
     CHECK(cost(10'000, 0) == Approx(10.0 / LaunchAhead::kUnknown));
 }
 
+TEST_CASE("what a program that waits for each launch costs is learnt as it is, also if it becomes longer",
+          "[dispatch]") {
+    Stream stream;
+    stream.more = false;
+    for (const schedule::Duration each : {20ms, 40ms}) {
+        stream.rest = each;
+        for (int i = 0; i < 20; ++i) stream.issue(), stream.look(each);
+        CHECK(stream.cost().of(1000) == Approx(static_cast<double>(each.count())).epsilon(0.2));
+    }
+}
+
 TEST_CASE("two launches go ahead, however long they take", "[dispatch]") {
     Stream stream;
     stream.cost().set_block_ps(1'000'000'000'000);
@@ -199,7 +212,7 @@ TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]
     works.front().function = &stream.function;
     works.front().total = 5;
     ahead.issued(works.front());
-    ahead.ended(works.begin(), works.end(), kBegin);
+    ahead.ended(works.begin(), works.end(), kBegin, false);
     CHECK_FALSE(ahead.wants_marker(true));
     CHECK_FALSE(ahead.full(works, true, [] { return kBegin; }));
     CHECK(stream.cost().block_ps() == 0);

@@ -64,7 +64,11 @@ void show(const std::vector<std::string>& paths, const LogView::Shape& shape) {
     uint64_t entries = 0;
     for (const std::string& path : paths) {
         Shown shown(path, shape_for(shape, path));
-        if (!shown.error().empty()) throw Failure(shown.error());
+        if (!shown.error().empty() && paths.size() == 1) throw Failure(shown.error());
+        if (!shown.error().empty()) {
+            fmt::print(stderr, "smt log: {}\n", shown.error());
+            continue;
+        }
         shown.show_more();
         if (shown.view().shown() != 0) shown.view().show_summary();
         entries += shown.view().shown();
@@ -80,8 +84,9 @@ void show(const std::vector<std::string>& paths, const LogView::Shape& shape) {
 // starts again makes a new journal, and strict tenants' servers come and go; a journal may be half made.
 [[noreturn]] void follow(const std::string* server, const LogView::Shape& shape) {
     std::map<std::string, std::unique_ptr<Shown>> all;
-    for (const std::string& path : find_journals(server))
-        if (const Reader reader(path); !reader.error().empty()) throw Failure(reader.error());
+    const std::vector<std::string> begins = find_journals(server);
+    if (begins.size() == 1)  // of several each is tried again
+        if (const Reader reader(begins.front()); !reader.error().empty()) throw Failure(reader.error());
     for (;; std::this_thread::sleep_for(kPoll)) {
         std::vector<std::string> paths;
         try {

@@ -160,7 +160,11 @@ std::string find_last_crash(const std::string* key) {
                   " that is still known crashed or lost its context: all left in order");
 }
 
-std::string key_of_journal(const std::string& path) { return fs::path(path).stem().string(); }
+// Of an earlier server's, KEY.journal.2, too.
+std::string key_of_journal(const std::string& path) {
+    const std::string name = fs::path(path).filename().string();
+    return name.substr(0, name.rfind(".journal"));
+}
 
 std::string path_of(const std::string& key, const std::string& suffix) {
     return runtime_directory() + "/" + key + suffix;

@@ -89,7 +89,7 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     return status;
 }
 
-uint64_t TenantMemory::missed() { return missed_bytes; }
+uint64_t TenantMemory::missed() { return std::exchange(missed_bytes, 0); }
 
 CUresult TenantMemory::try_allocate(uint64_t bytes, CUdeviceptr* address) {
     Lock lock(mutex_);
