@@ -74,11 +74,6 @@ def turns_of_two(smt, programs):
     in_turns(smt, programs, ("alice", "bob"))
 
 
-def turns_of_four(smt, programs):
-    """Four, of which one fits."""
-    in_turns(smt, programs, ("alice", "bob", "carol", "dave"))
-
-
 def turns_kept(smt, programs):
     """Chunks of the keeper's."""
     in_turns(smt, programs, ("alice", "bob"), SMT_KEEPER="1")
