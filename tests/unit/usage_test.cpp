@@ -115,10 +115,12 @@ TEST_CASE("a status as text", "[usage]") {
 TEST_CASE("a status of a suspended tenant in JSON", "[usage]") {
     ServerStatus status;
     status.tenants.resize(1);
-    CHECK(status_json(status, {}).find(R"("suspended":false,"away_bytes":0,)") != std::string::npos);
+    CHECK(status_json(status, {}).find(R"("suspended":false,"out_of_turn":false,"away_bytes":0,)") !=
+          std::string::npos);
     status.tenants[0].suspended = 1;
     status.tenants[0].away_bytes = 7;
-    CHECK(status_json(status, {}).find(R"("suspended":true,"away_bytes":7,)") != std::string::npos);
+    CHECK(status_json(status, {}).find(R"("suspended":true,"out_of_turn":false,"away_bytes":7,)") !=
+          std::string::npos);
 }
 
 TEST_CASE("a status of targets", "[usage]") {
