@@ -13,8 +13,8 @@
 //
 // The frontier moves in steps of units. The first unit of a step moves it two steps on, so that most units
 // only read it. After a stop at most so many more begin. Where units take long, that is a unit's time more.
-// So an exact run has steps for its early units alone: each later one asks, and moves the frontier beyond
-// itself.
+// So an exact run has steps for its early units alone. Each later one beyond the frontier asks, and moves the
+// frontier beyond itself, or beyond the units of its group where units wait for each other in groups.
 //
 // To find a frontier at 0 takes the first units of a run a while: they ask for the stop, and move the
 // frontier. So the last unit of a run, if it is admitted, decides on the begin of the next run, while its own
@@ -37,11 +37,12 @@ namespace smt {
 // be stopped `stopped` and `run` are 0, and the rest is not read.
 struct DoorStep {
     uint8_t shift;   // a step is 2^shift units
-    uint8_t how;     // kDoorDecides, kDoorExact
+    uint8_t how;     // kDoorDecides, kDoorExact, from bit kDoorGroupAt on the last unit of a group
     uint16_t early;  // units, from the first one on
 };
 constexpr uint8_t kDoorDecides = 1;  // the last unit decides on the run whose frontier is the next word
 constexpr uint8_t kDoorExact = 2;
+constexpr int kDoorGroupAt = 2;  // of an exact run, in groups of 1, 2, 4 ... units: the last is 0, 1, 3 ...
 struct DoorLaunch {
     uint64_t stopped;   // address of a word: the last run that is stopped
     uint64_t frontier;  // address of a word that is 0 when the run begins, or decided on

@@ -2,6 +2,11 @@
 // That is no more than what is admitted, since a frontier never goes back, and it saves most CTAs the way to
 // the second-level cache. A CTA that it does not admit asks again, but for early ones, for which the atomic
 // operation is soon enough, and so it is for later ones of an exact run, of which no step begins with them.
+//
+// A final frontier in the cache is final. A CTA that meets one elsewhere has the cache forget (an acquiring
+// load does that), so that those behind it on the multiprocessor leave without a way to the second-level
+// cache, where all of them would read one word.
+//
 // The first thread decides for its CTA and the barrier tells the others. All CTAs of a cluster decide alike,
 // since they have one index.
 //
@@ -97,6 +102,8 @@ DECIDE:
   shl.b32 y, x, shift;
   and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 beyond, unit, limit;
+  setp.lt.s32 done, word, 0;
+  @done bra FINAL;
   setp.eq.or.u32 done, y, unit, beyond;
   @!done bra ADMITTED;
   or.pred done, early, exact;
@@ -109,19 +116,22 @@ DECIDE:
   @!done bra ADMITTED;
 ASK:
   setp.lt.s32 done, word, 0;
-  @done bra FINAL;
+  @done bra NEWS;
   ld.param.u32 run, [PARAMETER+16];
   setp.ge.u32 done, stopped, run;
   @done bra STOP;
   add.u32 x, x, 2;
   shl.b32 x, x, shift;
-  @exact add.u32 x, unit, 1;
+  ld.param.u8 n, [PARAMETER+29];
+  shr.u32 n, n, 2;
+  or.b32 n, n, unit;
+  @exact add.u32 x, n, 1;
   and.b32 n, word, 0x40000000;
 RAISE:
   or.b32 x, x, n;
   atom.relaxed.gpu.global.max.u32 word, [frontier], x;
   setp.lt.s32 done, word, 0;
-  @done bra FINAL;
+  @done bra NEWS;
   and.b32 y, word, 0x40000000;
   setp.eq.u32 done, y, n;
   mov.u32 n, y;
@@ -133,6 +143,9 @@ FINAL:
 STOP:
   @!beyond bra ADMITTED;
   atom.relaxed.gpu.global.or.b32 word, [frontier], 0x80000000;
+NEWS:
+  @!beyond bra ADMITTED;
+  ld.acquire.gpu.global.u32 word, [frontier];
 JUDGE:
   and.b32 limit, word, 0x3fffffff;
   setp.ge.u32 refused, unit, limit;
@@ -161,7 +174,7 @@ KERNEL:
 static_assert(offsetof(DoorLaunch, run) == 16 && offsetof(DoorLaunch, from) == 20 &&
               offsetof(DoorLaunch, to) == 24 && offsetof(DoorLaunch, step.shift) == 28 &&
               offsetof(DoorLaunch, step.how) == 29 && offsetof(DoorLaunch, step.early) == 30);
-static_assert(kDoorDecides == 1 && kDoorExact == 2);
+static_assert(kDoorDecides == 1 && kDoorExact == 2 && kDoorGroupAt == 2);
 static_assert(kFinalFrontier == 0x80000000 && kBegunFrontier == 0x40000000);
 
 }  // namespace

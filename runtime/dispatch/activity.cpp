@@ -9,7 +9,7 @@ void Activity::begins(TimePoint now) {
     const TimePoint ended = ended_.load(std::memory_order_relaxed);
     if (now - ended >= schedule::kLeastPause) {
         const std::lock_guard lock(mutex_);
-        if (pauses_.size() == kMostPauses) pauses_.pop_front();
+        if (pauses_.size() == kMostPauses) pauses_.pop_front(), ++forgotten_;
         pauses_.push_back(
             {ended, now, launches_.load(std::memory_order_relaxed), over_.load(std::memory_order_relaxed)});
     }
@@ -32,6 +32,7 @@ schedule::Activity Activity::take() {
     const std::lock_guard lock(mutex_);
     taken.pauses.assign(pauses_.begin(), pauses_.end());
     pauses_.clear();
+    taken.forgotten = std::exchange(forgotten_, 0);
     return taken;
 }
 

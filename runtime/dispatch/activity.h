@@ -21,7 +21,7 @@ namespace smt::runtime::dispatch {
 class Activity {
 public:
     using TimePoint = schedule::TimePoint;
-    static constexpr size_t kMostPauses = 64;  // kept for the next decision; the oldest are forgotten
+    static constexpr size_t kMostPauses = 64;  // kept for the next decision; the oldest are only counted
 
     void begins(TimePoint now);                                  // a stream has work
     void ends(TimePoint now, uint64_t launches, uint64_t over);  // and none any more; launches so far
@@ -34,6 +34,7 @@ private:
     std::atomic<uint64_t> launches_{0}, over_{0};  // at that end
     std::mutex mutex_;                             // guards the rest
     std::deque<schedule::Pause> pauses_;
+    uint64_t forgotten_ = 0;
 };
 
 }  // namespace smt::runtime::dispatch

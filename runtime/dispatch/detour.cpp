@@ -10,6 +10,12 @@ Detour::~Detour() {
     if (way_) driver_.cuEventDestroy_v2(way_);
 }
 
+void Detour::confine(int multiprocessors) {
+    wanted_.store(multiprocessors);
+    if (!wants()) return;
+    if (SmSetPointer set = supplies_.places_made(multiprocessors)) supply(multiprocessors, std::move(set));
+}
+
 SmSetPointer Detour::make(int multiprocessors) const { return supplies_.places_for(multiprocessors); }
 
 // A wait is for the event's last record, so one event is enough.

@@ -47,8 +47,10 @@ public:
     Detour(const Detour&) = delete;
     Detour& operator=(const Detour&) = delete;
 
-    void confine(int multiprocessors) { wanted_.store(multiprocessors); }  // 0: launches take no detour
-    // The number of SMs for which there is no set yet; 0: nothing is missing.
+    // 0: launches take no detour. Those that follow take it at once if the set has been made: what a policy
+    // has stopped and confined is launched next by the dispatcher, which makes no set.
+    void confine(int multiprocessors);
+    // The number of SMs for which this has no set yet; 0: nothing is missing.
     int wants() const {
         const int wanted = wanted_.load(std::memory_order_relaxed);
         return wanted == supplied_.load(std::memory_order_relaxed) ? 0 : wanted;

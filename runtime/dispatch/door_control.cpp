@@ -11,7 +11,7 @@ namespace smt::runtime::dispatch {
 namespace {
 
 // A step of the frontier takes the GPU longer than a write to it needs to be seen. After a stop two more
-// steps may begin. Units that wait for each other in small groups find their group whole.
+// steps may begin.
 constexpr uint64_t kStepPs = 2'000'000;
 constexpr uint64_t kStepsUnknown = 1u << 10;  // of a launch of unknown time
 constexpr int kLeastShift = 3, kMostShift = 12, kWidestShift = 28;
@@ -23,6 +23,11 @@ constexpr double kMovePs = 3'000, kMovesAtOnce = 0.01;  // the latter: of the la
 constexpr double kQuickPs = 25e6;  // a stop may have to wait for early units that it finds decided on
 // Each of them may move the frontier: atomic operations on one word, one after the other.
 constexpr uint16_t kMostUndecided = 256;
+// Units that wait for each other, and not only for earlier ones, find a group of so many whole. Where waves
+// of CTAs follow each other a stop seldom finds a group that has begun in part: 132 multiprocessors are 33
+// groups.
+constexpr uint16_t kGroup = 4;
+static_assert(kMostUndecided % kGroup == 0);
 
 }  // namespace
 
@@ -39,14 +44,19 @@ DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t blo
     const uint64_t early = (pace.quick && all <= kQuickPs ? blocks : places) / unit;
     pace.early = static_cast<uint16_t>(std::clamp<uint64_t>(early, 1, UINT16_MAX));
     const double units_at_once = static_cast<double>(at_once) / unit;
-    pace.exact = !waits && block_ps * unit >= kBetweenMovesPs &&
+    pace.exact = !whole && block_ps * unit >= kBetweenMovesPs &&
                  static_cast<double>(block_ps * at_once) >= kLongUnitPs &&
                  units_at_once * kMovePs <= all * kMovesAtOnce;
+    if (waits && pace.exact) {
+        pace.last = kGroup - 1;
+        if (pace.early > kGroup) pace.early = static_cast<uint16_t>(pace.early / kGroup * kGroup);
+    }
     return pace;
 }
 
 smt::DoorStep door_step(const DoorPace& pace, bool decides, bool decided) {
-    const int how = (decides ? smt::kDoorDecides : 0) | (pace.exact ? smt::kDoorExact : 0);
+    const int how = (decides ? smt::kDoorDecides : 0) |
+                    (pace.exact ? smt::kDoorExact | pace.last << smt::kDoorGroupAt : 0);
     return {pace.shift, static_cast<uint8_t>(how),
             decided ? pace.early : std::min(pace.early, kMostUndecided)};
 }

@@ -53,11 +53,13 @@ struct DoorPace {
     uint8_t shift = 0;   // DoorStep::shift
     uint16_t early = 1;  // DoorStep::early, where the run in front decides on them
     bool quick = false;  // early units are soon over: the run in front may decide on them
-    bool exact = false;  // units take long: after a stop none begins behind the early ones
+    bool exact = false;  // units take long: after a stop no group begins behind the early ones
+    uint8_t last = 0;    // of a group's units: 0 where each is one by itself, else 1, 3, 7 ...
 };
 // Of a launch of so many blocks, `unit` of them a unit, `places` of which the device runs at once.
 // `block_ps`: device time of a block; 0: not known. `waits`: a block may wait for another one. Where all run
-// at once one step is all of the launch, so that all of it is admitted or nothing.
+// at once one step is all of the launch, so that all of it is admitted or nothing. Otherwise it waits for an
+// earlier one, or for one of its group.
 DoorPace door_pace(uint64_t blocks, uint32_t unit, uint64_t places, uint64_t block_ps, bool waits);
 // As the kernel takes it. `decided`: the run in front decides on the early units. Otherwise there are few,
 // since each of them moves the frontier.

@@ -137,14 +137,14 @@ void ManagedStream::left_home() {
     if (failed_ == CUDA_SUCCESS) failed_ = status;
 }
 
-// The first use of a set may wait for the device. Launches that the dispatcher makes meanwhile take no
-// detour.
+// Of a set that has not been made. To make one may wait for the device. Launches that the dispatcher makes
+// meanwhile take no detour.
 void ManagedStream::supply_detour() {
     const int multiprocessors = detour_.wants();
     if (!multiprocessors) return;
     SmSetPointer set = detour_.make(multiprocessors);
     const Lock lock = spin_lock(mutex_);
-    detour_.supply(multiprocessors, std::move(set));
+    if (detour_.wants() == multiprocessors) detour_.supply(multiprocessors, std::move(set));
 }
 
 bool ManagedStream::held_back() {

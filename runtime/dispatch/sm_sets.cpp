@@ -103,6 +103,13 @@ SmSetPointer SmSets::first(unsigned most, std::string* why) {
     return find({0, groups}, why);
 }
 
+SmSetPointer SmSets::first_made(unsigned most) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || group_size_ == 0) return nullptr;
+    const auto found = sets_.find({0, std::min<size_t>(most / group_size_, groups_.size())});
+    return found == sets_.end() ? nullptr : found->second;
+}
+
 CUresult SmSets::make_stream(const SmSet* set, int priority, CUstream* stream) const {
     return set ? driver_.cuGreenCtxStreamCreate(stream, set->context_, CU_STREAM_NON_BLOCKING, priority)
                : driver_.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, priority);

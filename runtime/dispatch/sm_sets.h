@@ -53,6 +53,8 @@ public:
     // The same set for all callers with the same number: at most `most` SMs, from the first one on. Null:
     // none, and `why` says why.
     SmSetPointer first(unsigned most, std::string* why);
+    // The same if it has been made and no set is being made now, otherwise null. Does not wait.
+    SmSetPointer first_made(unsigned most);
 
     // Makes a stream that runs on `set`; null: on all SMs.
     CUresult make_stream(const SmSet* set, int priority, CUstream* stream) const;

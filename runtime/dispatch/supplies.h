@@ -33,6 +33,10 @@ public:
     SmSets& sm_sets() { return sm_sets_; }
     // The set for a policy's number of SMs. Null if there is none, which the journal says once.
     SmSetPointer places_for(int multiprocessors);
+    // The same if it has been made. Does not wait.
+    SmSetPointer places_made(int multiprocessors) {
+        return sm_sets_.first_made(static_cast<unsigned>(multiprocessors));
+    }
     // The driver's priority of a stream, from the one that the program asked for. Tenants' priorities come
     // first, under every policy: the driver's range is divided among tenants above, at and below normal
     // priority.

@@ -24,7 +24,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2, kWithoutRequests = 1;
 constexpr int kMostMultiprocessors = 4096;  // bounds the tables of policies; ten times any device
 
 struct Unreadable : std::runtime_error {
@@ -267,8 +267,10 @@ bool read_line(std::string_view line, Record& record) {
         archive("recording", version, 0);
         archive("policy", policy, {});
         archive.end();
-        if (version != kVersion) throw Unreadable("another version of smt has written it");
+        if (version != kVersion && version != kWithoutRequests)
+            throw Unreadable("another version of smt has written it");
         record.policy = std::move(policy);
+        record.requests = version != kWithoutRequests;
         return false;
     }
     if (!from.contains("now") || !from.contains("snapshot") || !from.contains("decision"))

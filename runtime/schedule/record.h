@@ -2,12 +2,13 @@
 // without a GPU.
 //
 //   recording := line, { line }
-//   line      := {"recording":1,"policy":NAME}                    policy from here on; the first line is one
+//   line      := {"recording":2,"policy":NAME}                    policy from here on; the first line is one
 //              | {"now":NS,"snapshot":{...},"decision":{...}}     a call of Policy::decide()
 //
 // Each line is a complete JSON object. Fields have the names of the structs' members (snapshot.h,
 // resources.h, profile.h, policy.h); a field with the default value is omitted. Times are nanoseconds of the
-// server's steady clock. Infinite numbers and NaN are null.
+// server's steady clock. Infinite numbers and NaN are null. Version 1 is read, too: services' requests are
+// not in it.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,8 @@
 namespace smt::runtime::schedule {
 
 struct Record {
-    std::string policy;  // that decided
+    std::string policy;    // that decided
+    bool requests = true;  // services' are in it, so that a policy that goes by them can be asked
     TimePoint now{};
     Snapshot snapshot;
     Decision decision;

@@ -177,11 +177,12 @@ void fields(Archive& archive, T& value, const Pause& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Activity& standard) {
-    auto& [works, began, ended, pauses] = value;
+    auto& [works, began, ended, pauses, forgotten] = value;
     archive("works", works, standard.works);
     archive("began", began, standard.began);
     archive("ended", ended, standard.ended);
     archive("pauses", pauses, standard.pauses);
+    archive("forgotten", forgotten, standard.forgotten);
 }
 
 template <class Archive, class T>

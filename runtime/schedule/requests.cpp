@@ -34,6 +34,7 @@ std::vector<Request> Requests::note(const Service& service, TimePoint now) {
 // read at one moment, so an end may be older than a begin that came behind it.
 void Requests::replay(const Service& service, std::vector<Request>& over) {
     const Activity& activity = service.activity;
+    if (activity.forgotten && !activity.pauses.empty()) forget_until(activity.pauses.front());
     for (const Pause& each : activity.pauses)
         if (each.to > last_) go_on(each, over);
     // Work of which no pause is told was in front of less than `least`.
@@ -41,6 +42,14 @@ void Requests::replay(const Service& service, std::vector<Request>& over) {
     if (state_ == State::kNone && activity.began > last_) begin(activity.began, service.over);
     last_ = std::max(last_, activity.began);
     if (!activity.works && activity.ended >= last_) rest(activity.ended, service.launches);
+}
+
+// Of the requests in front of it, some pauses are not known: they would come out as one long request.
+void Requests::forget_until(const Pause& pause) {
+    if (pause.to <= last_) return;
+    last_ = pause.to;
+    counted_ = pause.launches;
+    begin(pause.to, pause.over);
 }
 
 void Requests::begin(TimePoint at, uint64_t over) {

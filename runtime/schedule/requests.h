@@ -14,6 +14,8 @@
 //
 // Pauses are those that the streams saw (snapshot.h: Activity), not times between two looks, so requests are
 // the same however rarely a thread looks. A request between two looks is told, too, as one that was not seen.
+// Where so many pauses come between two looks that some are only counted, the requests up to the first pause
+// that is known are not told.
 //
 // Pure: the same calls give the same requests. Not thread-safe.
 #pragma once
@@ -64,6 +66,7 @@ public:
 
 private:
     void replay(const Service& service, std::vector<Request>& over);
+    void forget_until(const Pause& pause);
     void begin(TimePoint at, uint64_t over);
     void rest(TimePoint at, uint64_t launches);
     void go_on(const Pause& pause, std::vector<Request>& over);

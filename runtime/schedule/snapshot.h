@@ -96,7 +96,8 @@ struct Activity {
     bool works = false;          // now
     TimePoint began{}, ended{};  // when work last began behind none, and when all of it last ended
     std::vector<Pause>
-        pauses;  // of kLeastPause or more that are over: at least those since the last snapshot
+        pauses;              // of kLeastPause or more that are over: at least those since the last snapshot
+    uint64_t forgotten = 0;  // pauses since then that are not among them, all older
 };
 
 // A session of a tenant with a target that shares the server with best-effort tenants, also while it has no

@@ -11,10 +11,12 @@
 
 #include "opcodes.gen.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "runtime/server/settings_check.h"
+#include "runtime/settings/config.h"
 
 namespace smt::runtime::server {
 
@@ -168,7 +170,18 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
-    if (!refuse_offender(hello) && !refuse_limit(hello)) serve_session(hello, nullptr);
+    if (!refuse_shared(hello) && !refuse_offender(hello) && !refuse_limit(hello))
+        serve_session(hello, nullptr);
+}
+
+bool Connection::refuse_shared(const Hello& hello) {
+    const std::string tenant(text_in(hello.tenant));
+    if (owner_.server->serves_one_tenant() || !protocol::has_to_be_strict(tenant)) return false;
+    refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
+           fmt::format("SMT_STRICT_TENANTS, or strict_tenants in {}, names tenant {}, which may not share a "
+                       "context: start the program with `smt run`, or set SMT_ISOLATION=strict",
+                       settings::system_file(), tenant));
+    return true;
 }
 
 bool Connection::refuse_offender(const Hello& hello) {

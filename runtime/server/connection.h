@@ -45,6 +45,7 @@ private:
     void note(const std::string& line);
     void answer_hello(const void* packet, size_t bytes);
     void serve_session(const protocol::Hello& hello, Session::Taken* taken);
+    bool refuse_shared(const protocol::Hello& hello);
     bool refuse_offender(const protocol::Hello& hello);
     bool refuse_limit(const protocol::Hello& hello);
     void answer_status(bool stop);

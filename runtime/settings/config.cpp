@@ -212,7 +212,12 @@ Config Config::read() {
     return Config(std::move(files));
 }
 
+bool Config::administrator_decides(const Setting& setting) const {
+    return setting.id == Id::kStrictTenants && !files_.empty() && files_.back().values.contains(setting.id);
+}
+
 Source Config::source_of(const Setting& setting) const {
+    if (administrator_decides(setting)) return {files_.back().values.at(setting.id), files_.back().path};
     if (const std::string_view own = text_of(setting); !own.empty()) return {std::string(own), "environment"};
     for (const File& each : files_)
         if (const auto found = each.values.find(setting.id); found != each.values.end())
@@ -222,7 +227,7 @@ Source Config::source_of(const Setting& setting) const {
 
 void Config::apply() const {
     for (const Setting& each : kSettings) {
-        if (!text_of(each).empty()) continue;
+        if (!text_of(each).empty() && !administrator_decides(each)) continue;
         const Source source = source_of(each);
         if (source.from != "default") set(each.id, source.value);
     }

@@ -1,5 +1,5 @@
 // Where settings come from: the environment, the user's config file, the administrator's, or the default, in
-// this order.
+// this order. Of SMT_STRICT_TENANTS the administrator's file comes first.
 //
 // A config file is TOML. A setting that is a variable is a key, SMT_IDLE_SECONDS: idle_seconds = 60. An item
 // of a variable's list is a key of a table, SMT_COMPILE: [compile] workers = 4. Values are strings, whole
@@ -65,6 +65,8 @@ public:
     std::vector<std::string> unknown_variables() const;
 
 private:
+    bool administrator_decides(const Setting& setting) const;
+
     std::vector<File> files_;
 };
 

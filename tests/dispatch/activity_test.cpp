@@ -56,7 +56,7 @@ TEST_CASE("activity: pauses of a session are those in which none of its streams 
     CHECK(activity.take().pauses.empty());
 }
 
-TEST_CASE("activity: the last pauses are kept where none are taken", "[solo]") {
+TEST_CASE("activity: the last pauses are kept where none are taken, and others counted", "[solo]") {
     Activity activity;
     constexpr int kMany = 2 * static_cast<int>(Activity::kMostPauses);
     for (int i = 0; i < kMany; ++i) {
@@ -66,6 +66,8 @@ TEST_CASE("activity: the last pauses are kept where none are taken", "[solo]") {
     const schedule::Activity taken = activity.take();
     REQUIRE(taken.pauses.size() == Activity::kMostPauses);
     CHECK(taken.pauses.back().to == kActivityBegin + (kMany - 1) * 1ms);
+    CHECK(taken.forgotten == Activity::kMostPauses);
+    CHECK(activity.take().forgotten == 0);
 }
 
 TEST_CASE("activity: streams that begin and end at any time leave none behind", "[solo]") {

@@ -191,6 +191,29 @@ TEST_CASE("away: whatever a stream does there and at home is in the program's or
     }
 }
 
+// The program launches nothing meanwhile: it waits for what is stopped.
+TEST_CASE("away: what is stopped goes on there, on a set that has been made for another launch",
+          "[dispatch]") {
+    AwayStream it;
+    it.confine(4);
+    REQUIRE(it.is_away());
+    it.confine(0);
+    REQUIRE_FALSE(it.is_away());
+    it.known = false;  // short steps
+    REQUIRE(it.launch(it.confinable, 100) == CUDA_SUCCESS);
+    it.stream->pass_through();
+    it.gpu.run(8);
+    REQUIRE(it.stream->stop());
+    it.come_to_end();
+    REQUIRE(it.gpu.ran.size() < it.expected.size());
+    it.confine(2);
+    const size_t away = it.gpu.launches_away;
+    it.stream->pass_through();
+    CHECK(it.gpu.launches_away > away);
+    it.come_to_end();
+    CHECK(it.gpu.ran == it.expected);
+}
+
 TEST_CASE("away: where stops may take long, nothing waits for what is in flight", "[dispatch]") {
     AwayStream it;
     it.known = false;  // it would be waited for

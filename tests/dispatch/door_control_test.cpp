@@ -275,7 +275,6 @@ TEST_CASE("door control: launches of long units are exact, unless that costs the
     constexpr uint64_t kUs = 1'000'000;
     CHECK(door_pace(4000, 1, 132, kUs * 90 / 132, false).exact);
     CHECK_FALSE(door_pace(4000, 1, 132, 0, false).exact);
-    CHECK_FALSE(door_pace(4000, 1, 132, kUs * 90 / 132, true).exact);       // it finds its step whole
     CHECK_FALSE(door_pace(4000, 1, 132, kUs * 20 / 132, false).exact);      // short
     CHECK(door_pace(4000, 2, 132, kUs * 90 / 132, false).exact);            // clusters
     CHECK_FALSE(door_pace(32'000, 1, 4224, kUs * 40 / 4224, false).exact);  // many at once
@@ -284,6 +283,20 @@ TEST_CASE("door control: launches of long units are exact, unless that costs the
     const DoorPace exact{.shift = 3, .early = 4000, .exact = true};
     CHECK(door_step(exact, false, false).how == kDoorExact);
     CHECK(door_step(exact, true, false).how == (kDoorExact | kDoorDecides));
+}
+
+TEST_CASE("door control: long units that may wait find all of a small launch, or their group, whole",
+          "[dispatch]") {
+    constexpr uint64_t kUs = 1'000'000;
+    const DoorPace all_at_once = door_pace(130, 1, 132, kUs * 90 / 130, true);
+    CHECK_FALSE(all_at_once.exact);
+    CHECK((uint64_t{1} << all_at_once.shift) > 130);
+    const DoorPace waves = door_pace(4000, 1, 130, kUs * 90 / 130, true);
+    CHECK(waves.exact);
+    CHECK(waves.early == 128);  // whole groups
+    CHECK(door_step(waves, true, true).how == (kDoorDecides | kDoorExact | 3 << kDoorGroupAt));
+    CHECK(door_pace(4000, 1, 130, kUs * 90 / 130, false).early == 130);
+    CHECK(door_pace(40, 1, 3, kUs * 90 / 3, true).early == 3);  // there is no smaller number
 }
 
 TEST_CASE("door control: run numbers begin again on an idle stream only", "[dispatch]") {

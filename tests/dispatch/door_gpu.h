@@ -128,7 +128,9 @@ private:
         if (unit < limit && (exact || (unit >> shift << shift) != unit)) return true;
         if (word & kFinalFrontier) return unit < limit;
         if (stopped >= door.run) return frontier.store(word | kFinalFrontier), unit < limit;
-        const uint32_t moved = (exact ? unit + 1 : ((unit >> shift) + 2) << shift) | (word & kBegunFrontier);
+        const uint32_t behind_group = (unit | door.step.how >> kDoorGroupAt) + 1;
+        const uint32_t moved =
+            (exact ? behind_group : ((unit >> shift) + 2) << shift) | (word & kBegunFrontier);
         if (moved > word) frontier.store(moved);
         return true;
     }

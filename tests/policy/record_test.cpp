@@ -67,7 +67,7 @@ Record full_record() {
          .target = {.p99 = 5ms, .slowdown = 1.25},
          .launches = 20,
          .over = 18,
-         .activity = {true, kBegin - 1ms, kBegin - 2ms, {{kBegin - 9ms, kBegin - 8ms, 4, 3}}}}};
+         .activity = {true, kBegin - 1ms, kBegin - 2ms, {{kBegin - 9ms, kBegin - 8ms, 4, 3}}, 6}}};
     record.decision.assignments = {{1, Action::kWait, "because", {}, 0},
                                    {2, Action::kRun, "why not", {2, 0, 255}, 400}};
     record.decision.confinements = {{1, 96, 100us, "its blocks are long"}};
@@ -134,6 +134,7 @@ TEST_CASE("a line comes back as it was", "[record]") {
     REQUIRE(service.activity.pauses.size() == 1);
     CHECK((service.activity.pauses[0].from == kBegin - 9ms && service.activity.pauses[0].to == kBegin - 8ms));
     CHECK((service.activity.pauses[0].launches == 4 && service.activity.pauses[0].over == 3));
+    CHECK(service.activity.forgotten == 6);
     CHECK(said(back.decision) == said(record.decision));
     CHECK(back.decision.confinements[0].longer_than == 100us);
     CHECK(back.decision.again == record.decision.again);
@@ -216,7 +217,7 @@ TEST_CASE("what is no line is refused, with the reason", "[record]") {
     CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{},"kernels":{}},"decision":{}})"),
                Contains("no list"));
     CHECK_THAT(refusal("[]"), Contains("no object"));
-    CHECK_THAT(refusal(R"({"recording":2,"policy":"fifo"})"), Contains("another version"));
+    CHECK_THAT(refusal(R"({"recording":3,"policy":"fifo"})"), Contains("another version"));
     CHECK_THAT(refusal(""), Contains("no JSON"));
 }
 

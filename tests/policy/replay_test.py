@@ -43,6 +43,17 @@ def main():
                            "".join(lines[5:]))
         told = replay(smt, damaged, "--summary", code=1)
         assert f"{damaged}:5: snapshot: there is an unknown field in it" in told, told
+        before = pathlib.Path(folder) / "before"
+        service = '"snapshot":{"services":[{"session":9,"tenant":"s","target":{"p99":1000000}}],'
+        with_service = RECORDING.read_text().replace('"snapshot":{', service, 1)
+        assert '"recording":1' in with_service and service in with_service
+        before.write_text(with_service)
+        for policy in ([], ["--policy", "slo"]):
+            told = replay(smt, before, *policy, code=1)
+            assert f"{before}: an earlier smt recorded it, without the requests" in told, told
+        replay(smt, before, "--policy", "priority")
+        before.write_text(with_service.replace('"recording":1', '"recording":2'))
+        replay(smt, before)
         assert "No such file" in replay(smt, pathlib.Path(folder) / "missing", code=1)
     told = replay(smt, RECORDING, "--policy", "best", code=2)
     assert "no policy 'best'; there are fifo, priority" in told, told

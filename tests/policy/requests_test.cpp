@@ -134,6 +134,25 @@ TEST_CASE("requests: what snapshots tell twice counts once", "[policy]") {
     CHECK(requests.so_far(5, kBegin + 20ms).time == 11ms);
 }
 
+TEST_CASE("requests: where pauses are only counted, what is in front of those known is not told",
+          "[policy]") {
+    Service service;
+    Requests requests;
+    service.activity = {true, kBegin, {}, {}};
+    requests.note(service, kBegin);
+    const auto at = [](Duration moment) { return kBegin + moment; };
+    service.launches = 14, service.over = 13;
+    service.activity = {
+        true, at(15ms), at(12ms), {{at(10ms), at(11ms), 10, 10}, {at(12ms), at(15ms), 13, 13}}, 5};
+    const std::vector<Request> over = requests.note(service, at(16ms));
+    REQUIRE(over.size() == 1);
+    CHECK(over[0].time == 1ms);
+    CHECK(over[0].launches == 3);
+    CHECK(requests.began() == at(15ms));
+    CHECK(requests.note(service, at(16ms)).empty());  // told twice
+    CHECK(requests.began() == at(15ms));
+}
+
 TEST_CASE("requests: long pauses within one are no work", "[policy]") {
     Timeline line;
     line.at(0us, true, 1);

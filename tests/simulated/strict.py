@@ -119,6 +119,24 @@ def kernel_limit(smt, programs):
         place.run("culprit", "work", "2", "8", options=STRICT)
 
 
+def listed(smt, programs):
+    """Tenants that the administrator's file names are strict, whatever the program and its environment say.
+    One that comes to the shared server by another way than `smt run` is refused."""
+    with Apart(smt, programs) as place:
+        file = pathlib.Path(place.folder.name) / "etc.toml"
+        file.write_text('strict_tenants = "other, risky"\n')
+        place.environment.update(SMT_SYSTEM_FILE=str(file), SMT_STRICT_TENANTS="free")
+        free = place.survivor("free", options=())
+        risky = place.survivor("risky", options=("--isolation", "shared"))
+        assert place.tenants_of(SHARED_KEY) == ["free"]
+        assert place.tenants_of("simulated@risky") == ["risky"]
+        place.environment["SMT_TENANT"] = "risky"
+        told = plain(place)
+        assert f"strict_tenants in {file}, names tenant risky" in told and "ready" not in told, told
+        goes_on(free)
+        goes_on(risky)
+
+
 def one_server(smt, programs):
     """Of all programs of one tenant, which share its limit; it ends with the last of them, and others of
     another name or without one have others."""
@@ -283,7 +301,8 @@ def main():
     smt, programs, scenario = sys.argv[1:4]
     scenarios = {each.__name__: each
                  for each in (strict_faults, shared_faults, kernel_limit, one_server, comes_and_goes,
-                              tools_see_it, killed, odd_names, without_smt_run, old_files, no_keeper)}
+                              tools_see_it, killed, odd_names, without_smt_run, old_files, no_keeper,
+                              listed)}
     scenarios[scenario](smt, programs)
 
 

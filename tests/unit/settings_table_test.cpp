@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "runtime/protocol/server_key.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/document.h"
@@ -246,6 +247,23 @@ TEST_CASE("the environment goes before the user's file, and that before the admi
     CHECK(is(Id::kWeight, "2"));
     CHECK(is(Id::kFallback, "native"));
     CHECK(std::string(std::getenv("SMT_SIM")) == "grace=7,sms=3");
+}
+
+TEST_CASE("tenants that have to be strict are those that the administrator's file names", "[settings]") {
+    SetVariable own("SMT_STRICT_TENANTS", "mine");
+    const Setting& strict = setting(Id::kStrictTenants);
+    const File users = file_of("strict_tenants = \"users\"\n"), none = file_of("policy = \"fair\"\n");
+    CHECK(Config({users, none}).source_of(strict).value == "mine");
+    const Config config({users, file_of("strict_tenants = \"a, bc,d\"\n")});
+    CHECK(config.source_of(strict).value == "a, bc,d");
+    Config({users, none}).apply();
+    CHECK(protocol::has_to_be_strict("mine"));
+    config.apply();
+    for (const char* each : {"a", "bc", "d"}) CHECK(protocol::has_to_be_strict(each));
+    for (const char* each : {"", "b", "c", "bcd", "mine", "users", "a, bc"})
+        CHECK_FALSE(protocol::has_to_be_strict(each));
+    SetVariable empty("SMT_STRICT_TENANTS", nullptr);
+    CHECK_FALSE(protocol::has_to_be_strict(""));
 }
 
 TEST_CASE("where config files are", "[settings]") {

@@ -2,7 +2,11 @@
 // No server, no GPU.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "runtime/schedule/record.h"
 #include "tools/smt/command.h"
@@ -12,6 +16,16 @@ namespace smt::tools {
 namespace {
 
 using namespace runtime::schedule;
+
+// Of policies only slo goes by requests.
+void refuse_without_requests(const std::string& path, const Record& record,
+                             const std::vector<std::string>& policies) {
+    if (record.requests || record.snapshot.services.empty()) return;
+    if (std::ranges::find(policies, "slo") == policies.end()) return;
+    throw std::runtime_error(
+        path + ": an earlier smt recorded it, without the requests of the services in it, so policy slo " +
+        "cannot be asked. Record anew, or ask another policy with --policy");
+}
 
 int run_replay(const Arguments& arguments) {
     const Options options =
@@ -25,7 +39,9 @@ int run_replay(const Arguments& arguments) {
         policies = {*name};
     }
     ReplayView view(policies);
-    read_recording(options.operands.front(), [&](const Record& record) {
+    const std::string& path = options.operands.front();
+    read_recording(path, [&](const Record& record) {
+        refuse_without_requests(path, record, policies);
         const std::string text = view.show(record, options.has("--differences"));
         if (!options.has("--summary")) std::fputs(text.c_str(), stdout);
     });

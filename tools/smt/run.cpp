@@ -81,6 +81,9 @@ void export_settings(const Options& options, const std::string& interposer, cons
     }
     if (const std::string* isolation = options.value("--isolation"))
         settings::set(settings::Id::kIsolation, parse_isolation(*isolation));
+    const char* const tenant = settings::c_text_of(settings::Id::kTenant);
+    if (protocol::has_to_be_strict(tenant ? tenant : file.substr(file.rfind('/') + 1)))
+        settings::set(settings::Id::kIsolation, "strict");
     if (const std::string* limit = options.value("--memory"))
         settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
     if (const std::string* wait = options.value("--memory-wait"))

@@ -105,7 +105,10 @@ public:
         step_.shift = 3;
         while (step_.shift < 12 && ms * 1e3 / units_ * (1 << step_.shift) < 2) ++step_.shift;
     }
-    void set_exact(bool exact) { step_.how = exact ? smt::kDoorExact : 0; }
+    // `last` unit of a group: 0, 1, 3 ...
+    void set_exact(bool exact, int last = 0) {
+        step_.how = exact ? static_cast<uint8_t>(smt::kDoorExact | last << smt::kDoorGroupAt) : 0;
+    }
     const DoorLaunch& begin() { return run_from(0); }
     const DoorLaunch& resume() { return run_from(done_); }
     const DoorLaunch& none_left() { return run_from(units_); }  // all CTAs leave at once

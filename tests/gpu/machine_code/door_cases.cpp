@@ -36,6 +36,18 @@ void run_with_stops(Bench& bench, Control& control, const Streams& streams, doub
     }
 }
 
+// Of launches that were stopped before they began: their CTAs are refused by the frontier.
+double time_when_stopped(Bench& bench, Control& control, const Streams& streams) {
+    std::vector<double> times;
+    for (int i = 0; i < 5; ++i) {
+        const DoorLaunch& door = control.begin();
+        control.stop(streams.stop);
+        MUST(cuStreamSynchronize(streams.stop));
+        times.push_back(time_of(bench, streams.work, &door));
+    }
+    return median(times);
+}
+
 }  // namespace
 
 const std::vector<Case>& cases() {
@@ -126,10 +138,13 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     const uint32_t late = control.left();
     const double resume_of_nothing = time_of(after, streams.work, &control.none_left());
 
+    const double stopped_before = time_when_stopped(after, control, streams);
+    const bool all_refused = control.left() == control.units();
+
     Stops stops;
     for (int i = 0; i < 12; ++i) {
         after.begin();
-        control.set_exact(i % 2 != 0);
+        control.set_exact(i % 2 != 0, i % 4 == 3 ? 3 : 0);
         run_with_stops(after, control, streams, median(times[2]), random, stops);
         stops.wrong += after.result() != expected;
     }
@@ -140,15 +155,15 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
         MUST(cuFuncGetAttribute(&registers[i], CU_FUNC_ATTRIBUTE_NUM_REGS, function));
         MUST(cuOccupancyMaxActiveBlocksPerMultiprocessor(&ctas[i], function, threads, test.shape.shared));
     }
-    const bool good = same_null && stops.wrong == 0 && late == 0;
+    const bool good = same_null && all_refused && stops.wrong == 0 && late == 0;
     failures += !good;
     row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"threads":%d,"cluster":%u,)"
         R"("same_null":%s,"launches":%d,"runs":%d,"stopped":%d,"partly":%d,"wrong":%d,)"
         R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,"exact":%.4f,)"
-        R"("ms_all_refused":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
+        R"("ms_all_refused":%.4f,"ms_stopped_before":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
         build, test.kernel, test.shape.ctas(), threads, test.shape.cluster, same_null ? "true" : "false",
         stops.launches, stops.runs, stops.stopped, stops.partly, stops.wrong, median(times[0]),
         median(times[1]), median(times[2]), median(times[1]) / median(times[0]),
         median(times[2]) / median(times[0]), median(times[3]) / median(times[0]), resume_of_nothing,
-        registers[0], registers[1], ctas[0], ctas[1]);
+        stopped_before, registers[0], registers[1], ctas[0], ctas[1]);
 }

@@ -134,6 +134,30 @@ TEST_CASE("an exact run admits all that asks before a stop, and none behind that
     }
 }
 
+TEST_CASE("an exact run of groups admits the rest of a group that has begun") {
+    DoorDevice device;
+    constexpr uint8_t kGroupsOfFour = smt::kDoorExact | 3 << smt::kDoorGroupAt;
+    const smt::DoorStep step{kStep.shift, kGroupsOfFour, 1};
+    const auto run = [&](uint32_t stop, uint64_t frontier, uint32_t from, uint32_t to) {
+        return device.run({device.word(stop), frontier, 7, from, to, step});
+    };
+    const uint64_t frontier = device.word(0), other = device.word(0);
+    CHECK(run(6, frontier, 0, kUnits) == units(0, kUnits));
+    CHECK(device.at(frontier) == kUnits);
+    CHECK(run(6, other, 10, 30) == units(10, 30));
+    CHECK(device.at(other) == 32);
+    for (const uint32_t begun : {0u, 24u, 45u}) {
+        const uint64_t word = device.word(begun);
+        CHECK(run(7, word, 0, kUnits) == units(0, begun));
+        CHECK(device.at(word) == (smt::kFinalFrontier | begun));
+    }
+    // The stop comes when unit 16 has begun: 16 to 19 are a group.
+    const uint64_t stopped = device.word(16);
+    CHECK(run(6, stopped, 0, 17) == units(0, 17));
+    CHECK(run(7, stopped, 17, kUnits) == units(17, 20));
+    CHECK(device.at(stopped) == (smt::kFinalFrontier | 20));
+}
+
 TEST_CASE("the last unit of a run decides on the next one, of which early units run then") {
     DoorDevice device;
     const auto how = GENERATE(as<uint8_t>(), smt::kDoorDecides, smt::kDoorDecides | smt::kDoorExact);
