@@ -40,17 +40,19 @@ namespace {
 constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
-    "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD]\n"
+    "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD | --make-context]\n"
     "  --key KEY      names the GPU's files in the runtime directory (default: device); GPU@TENANT: of a "
     "strict\n"
     "                 tenant's server\n"
     "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
     "  --foreground   serve in this process (default)\n"
-    "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n";
+    "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n"
+    "  --make-context make a context on the GPU, and end (smtd starts it)\n";
 
 struct Options {
     std::string key = "device";
     bool daemonize = false;
+    bool make_context = false;
     int standby = -1;  // the socket of the server that this process may take over from; -1: none
 };
 
@@ -63,6 +65,8 @@ bool parse(int count, char** arguments, Options& options) {
             options.daemonize = true;
         } else if (argument == "--foreground") {
             options.daemonize = false;
+        } else if (argument == "--make-context") {
+            options.make_context = true;
         } else if (argument == "--standby" && i + 1 < count) {
             options.standby = std::atoi(arguments[++i]);
         } else {
@@ -212,6 +216,13 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     return 1;
 }
 
+// For device/cuda/short_gaps.h.
+int make_context(const Options& options) {
+    std::string error, notice;
+    const std::unique_ptr<device::Device> device = device::open_device(options.key, "", notice, error);
+    return device ? 0 : fail("no context: " + error);
+}
+
 // Waits for a fault of the server that started this process, and goes on in its place.
 int stand_by(const Options& options, const Files& files) {
     Successor successor(options.standby);
@@ -265,9 +276,10 @@ int main(int count, char** arguments) {
     for (const std::string& problem : config.problems()) kept.push_back(problem + "; the default is used");
     block_signals();
     try {
+        if (options.make_context) return make_context(options);
         if (options.standby >= 0) return stand_by(options, files);
     } catch (const std::exception& why) {
-        return fail(fmt::format("the standby cannot go on: {}", why.what()));
+        return fail(fmt::format("this process cannot go on: {}", why.what()));
     }
 
     int lock_file = -1;

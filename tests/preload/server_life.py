@@ -364,9 +364,22 @@ def preferences(place):
         finish(program)
 
 
+def other_context(place):
+    """smtd that only makes a context ends with success, beside a server too; without a driver it says why."""
+    held = bystander(place)
+    program = [str(place.bin / "smtd"), "--key", "device", "--make-context"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0 and not done.stderr, done
+    without = {**os.environ, "SMT_DRIVER": str(place.folder / "none")}
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, env=without)
+    assert done.returncode == 1 and "no context: cannot load" in done.stderr, done
+    place.open(1)
+    finish(held)
+
+
 SCENARIOS = [no_threads, no_memory, quota_of_lanes, silent_connections, inherited, other_settings,
              relative_folder, crashed_server, stopped_server, copied_after_stop,
-             lost_context, closed_descriptors, names, flood, preferences]
+             lost_context, closed_descriptors, names, flood, preferences, other_context]
 
 if __name__ == "__main__":
     main(SCENARIOS)

@@ -10,6 +10,7 @@
 #include "runtime/device/cores.h"
 #include "runtime/device/cuda/context_wide.h"
 #include "runtime/device/cuda/core_dump_file.h"
+#include "runtime/device/cuda/short_gaps.h"
 #include "runtime/device/cuda/waits.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
@@ -33,6 +34,8 @@ constexpr const char* kUsualPlaces[] = {
 // while there are processors to spare (waits.h: when there are not); a blocking wait would add an
 // interrupt's tens of microseconds to every synchronisation.
 constexpr unsigned kContextFlags = CU_CTX_SCHED_YIELD;
+
+constexpr size_t kRoomForContext = size_t{4} << 30;
 
 std::string describe(const DriverApi& driver, const char* call, CUresult status) {
     const char* name = nullptr;
@@ -59,6 +62,7 @@ public:
         if (!load(error) || !complete(error)) return false;
         guard_context_wide_calls(driver_, wait_timeout());
         guard_waits(driver_, [] { return cores_to_spare() && cores_scarce(); });
+        if (settings::flag_of(settings::Id::kShortGaps, true)) gaps_.watch(driver_);
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;
@@ -219,7 +223,17 @@ private:
         return value;
     }
 
+    // Programs' allocations must not fail for it: a context takes half a gigabyte.
+    bool make_another_context() {
+        size_t free = 0, total = 0;
+        if (enter_thread(nullptr, kNoLane) != CUDA_SUCCESS || !driver_.cuMemGetInfo_v2 ||
+            driver_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
+            return false;
+        return free < kRoomForContext || make_context_in_another_process(key_);
+    }
+
     CoreDumpFile core_dump_;
+    ShortGaps gaps_{[this] { return make_another_context(); }};
     std::string path_;  // of the library
 };
 
