@@ -1,0 +1,89 @@
+// Tenants' colours and letters, and the two pictures of the page.
+"use strict";
+
+const kColumn = 3, kMarks = 8;   // CSS pixels: of the tracks
+// Okabe and Ito's palette, which colour-blind people can tell apart, and two more; letters say the same.
+const kColours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7ae6", "#b5bd3c"];
+const kDarkInk = new Set(["#e69f00", "#56b4e9", "#b5bd3c", "#cc79a7"]);
+const colour = id => kColours[id % kColours.length];
+const ink = id => kDarkInk.has(colour(id)) ? "#111" : "#fff";
+const letter = id => String.fromCharCode(65 + id % 26) + (id >= 26 ? Math.floor(id / 26) : "");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+function canvas(id) {
+  const made = document.getElementById(id), ratio = devicePixelRatio || 1;
+  const width = Math.round(made.clientWidth * ratio), height = Math.round(made.clientHeight * ratio);
+  const fresh = made.width !== width || made.height !== height;
+  if (fresh) [made.width, made.height] = [width, height];
+  return {made, draw: made.getContext("2d"), ratio, width, height, fresh};
+}
+const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+// Each multiprocessor is a square, filled from below by the parts of the frame that tenants had it.
+function drawMap(state) {
+  const {draw, width, height, ratio} = canvas("map"), count = state.sms.length;
+  draw.clearRect(0, 0, width, height);
+  if (!count) return;
+  let columns = 1, size = 0;   // the largest squares that fit
+  for (let i = 1; i <= count; ++i) {
+    const fits = Math.min(width / i, height / Math.ceil(count / i));
+    if (fits > size) [columns, size] = [i, fits];
+  }
+  const gap = Math.max(1, Math.round(2 * ratio));
+  const idle = variable("--idle");
+  draw.textAlign = "center";
+  draw.textBaseline = "middle";
+  draw.font = `600 ${Math.round(size * 0.42)}px system-ui, "DejaVu Sans", sans-serif`;
+  state.sms.forEach((parts, sm) => {
+    const x = Math.round(sm % columns * size), y = Math.round(Math.floor(sm / columns) * size);
+    const side = Math.round(size) - gap;
+    draw.fillStyle = idle;
+    draw.fillRect(x, y, side, side);
+    let below = 0, most = 0, whose = -1, all = 0;
+    for (let i = 0; i < parts.length; i += 2) all += parts[i + 1];
+    for (let i = 0; i < parts.length; i += 2) {
+      // Tenants that are on it at the same time share the height.
+      const high = side * parts[i + 1] / Math.max(100, all);
+      draw.fillStyle = colour(parts[i]);
+      draw.fillRect(x, y + side - below - high, side, high);
+      below += high;
+      if (parts[i + 1] > most) [most, whose] = [parts[i + 1], parts[i]];
+    }
+    if (most < 35 || side < 14 * ratio) return;
+    draw.fillStyle = ink(whose);
+    draw.fillText(letter(whose), x + side / 2, y + side - below / 2 + side * 0.03);
+  });
+}
+
+let column = 0;
+// A column for each frame; with less motion the columns stand still and the newest takes the oldest's place.
+function drawTracks(state, decided, anew) {
+  const {made, draw, ratio, width, height, fresh} = canvas("tracks"), count = state.sms.length;
+  const wide = Math.max(1, Math.round(kColumn * ratio)), top = Math.round(kMarks * ratio);
+  if (fresh || anew) draw.clearRect(0, 0, width, height), column = 0;
+  let x = width - wide;
+  if (still.matches) x = column++ * wide % width;
+  else draw.drawImage(made, -wide, 0);
+  draw.globalAlpha = 1;
+  draw.clearRect(x, 0, wide, height);
+  draw.fillStyle = variable("--idle");
+  draw.fillRect(x, top, wide, height - top);
+  state.sms.forEach((parts, sm) => {
+    const y = top + Math.floor(sm * (height - top) / count);
+    const high = top + Math.floor((sm + 1) * (height - top) / count) - y;
+    let all = 0, above = 0;
+    for (let i = 0; i < parts.length; i += 2) all += parts[i + 1];
+    for (let i = 0; i < parts.length; i += 2) {
+      draw.globalAlpha = 0.4 + 0.6 * Math.min(1, all / 100);
+      draw.fillStyle = colour(parts[i]);
+      const part = high * parts[i + 1] / all;
+      draw.fillRect(x, y + above, wide, part);
+      above += part;
+    }
+  });
+  draw.globalAlpha = 1;
+  for (const each of decided) {
+    draw.fillStyle = colour(each.tenant);
+    draw.fillRect(x, 0, wide, top - ratio);
+  }
+}
