@@ -25,8 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kKeepNs = 15'000'000'000, kLongestFrame = 2'000'000'000, kFirstFrame = 100'000'000;
 constexpr uint64_t kFiguresNs = 5'000'000'000, kLongestFigures = 10'000'000'000;
-// On the server's clock a frame ends so long ago: by then most kernels have ended, and are in the journal.
-constexpr uint64_t kLateNs = 250'000'000;
+// A frame ends some time ago, by when kernels have ended and are in the journal: the time that the longest
+// one took, on the server's clock at least and at most these.
+constexpr uint64_t kLateNs = 250'000'000, kLatestNs = 2'000'000'000;
 constexpr std::chrono::seconds kBetweenQuestions{1};
 
 ino_t identity(const std::string& path) {
@@ -110,8 +111,11 @@ private:
 
     Window window(const http::Fields& query) const {
         const uint64_t begin = timeline_.begin_ns();
-        uint64_t to = timeline_.end_ns();
-        if (!timeline_.is_virtual()) to = std::max(begin, runtime::journal::now_ns() - kLateNs);
+        const uint64_t end = timeline_.end_ns(), longest = timeline_.longest_ns();
+        const uint64_t to =
+            timeline_.is_virtual()
+                ? end - std::min(longest, (end - begin) / 2)
+                : std::max(begin, runtime::journal::now_ns() - std::clamp(longest, kLateNs, kLatestNs));
         const auto back = [&](const char* name, uint64_t usual, uint64_t most) {
             const uint64_t from = number_in(query, name).value_or(~0ull);
             const uint64_t at = from <= to ? from : to - std::min(to, usual);

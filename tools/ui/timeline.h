@@ -68,6 +68,7 @@ public:
     bool is_placed() const { return placed_; }  // it is known where something ran
     uint64_t begin_ns() const { return begin_.value_or(0); }
     uint64_t end_ns() const { return end_; }
+    uint64_t longest_ns() const { return longest_; }          // that something ran
     int multiprocessors() const { return multiprocessors_; }  // the highest that something ran on, and one
     uint64_t decisions() const { return decided_; }           // so far
 

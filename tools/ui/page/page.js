@@ -60,6 +60,13 @@ function bytes(count) {
   return mebibytes < 1024 ? mebibytes.toFixed(mebibytes < 10 ? 1 : 0) + " MiB" : (mebibytes / 1024).toFixed(1) + " GiB";
 }
 
+// As a memory limit is written.
+function limitText(count) {
+  if (!count) return "all";
+  const unit = [["G", 2 ** 30], ["M", 2 ** 20], ["", 1]].find(([, size]) => count % size === 0);
+  return count / unit[1] + unit[0];
+}
+
 function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -161,8 +168,9 @@ function fillRow(made, tenant, state, share) {
   put(cells.weight, now ? String(Number(now.weight.toPrecision(3))) : "-");
   put(cells.memory, now ? bytes(now.memory) : "-");
   put(made.words, stateOf(now));
-  const limit = now && now.limit ? bytes(now.limit).replace(" MiB", "M").replace(" GiB", "G") : "all";
-  if (!made.input.dirty && document.activeElement !== made.input) made.input.value = limit;
+  made.words.title = made.words.textContent;
+  if (!made.input.dirty && document.activeElement !== made.input)
+    made.input.value = limitText(now && now.limit);
   for (const each of [made.input, made.set, made.suspend]) each.hidden = !now;
   made.suspend.dataset.what = now && now.suspended ? "resume" : "suspend";
   put(made.suspend, now && now.suspended ? "Resume" : "Suspend");
@@ -193,7 +201,8 @@ function showTenants(state) {
     if (at("tenants").children[i] !== row) at("tenants").insertBefore(row, at("tenants").children[i] || null);
   });
   const busy = state.tenants.map(each => [share(each.id), each.name]).filter(([part]) => part >= 0.001);
-  put(at("sms-text"), !state.placed && state.tenants.length
+  put(at("sms-text"), !state.sms.length ? "No program has run yet"
+    : !state.placed && state.tenants.length
     ? "Where blocks run is not recorded: start the server with SMT_JOURNAL=mapping"
     : `${state.sms.length} multiprocessors. Lately ` + (busy.length ? busy.sort((a, b) => b[0] - a[0])
       .map(([part, name]) => `${name} had ${(part * 100).toFixed(0)} %`).join(", ") : "nothing ran"));
@@ -216,7 +225,7 @@ function show(state) {
   for (const each of state.tenants) names.set(each.id, each.name);
   const again = shown && state.from === state.to && !seeked;   // nothing has ended since
   const decided = showDecisions(state);
-  if (!again) {
+  if (!again && state.sms.length) {
     const parts = new Map();
     for (const sm of state.sms)
       for (let i = 0; i < sm.length; i += 2) parts.set(sm[i], (parts.get(sm[i]) || 0) + sm[i + 1] / 100);

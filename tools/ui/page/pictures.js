@@ -55,7 +55,16 @@ function drawMap(state) {
   });
 }
 
-let column = 0;
+// The tenant that had most of it; of several that had about as much, each in turn.
+function chosen(parts, turn) {
+  let most = 0;
+  for (let i = 1; i < parts.length; i += 2) most = Math.max(most, parts[i]);
+  const those = [];
+  for (let i = 0; i < parts.length; i += 2) if (parts[i + 1] >= 0.7 * most) those.push(parts[i]);
+  return [those[turn % those.length], most];
+}
+
+let column = 0, turn = 0;
 // A column for each frame; with less motion the columns stand still and the newest takes the oldest's place.
 function drawTracks(state, decided, anew) {
   const {made, draw, ratio, width, height, fresh} = canvas("tracks"), count = state.sms.length;
@@ -71,16 +80,13 @@ function drawTracks(state, decided, anew) {
   state.sms.forEach((parts, sm) => {
     const y = top + Math.floor(sm * (height - top) / count);
     const high = top + Math.floor((sm + 1) * (height - top) / count) - y;
-    let all = 0, above = 0;
-    for (let i = 0; i < parts.length; i += 2) all += parts[i + 1];
-    for (let i = 0; i < parts.length; i += 2) {
-      draw.globalAlpha = 0.4 + 0.6 * Math.min(1, all / 100);
-      draw.fillStyle = colour(parts[i]);
-      const part = high * parts[i + 1] / all;
-      draw.fillRect(x, y + above, wide, part);
-      above += part;
-    }
+    if (!parts.length) return;
+    const [whose, part] = chosen(parts, turn);
+    draw.globalAlpha = 0.3 + 0.7 * Math.min(1, part / 100);
+    draw.fillStyle = colour(whose);
+    draw.fillRect(x, y, wide, high);
   });
+  ++turn;
   draw.globalAlpha = 1;
   for (const each of decided) {
     draw.fillStyle = colour(each.tenant);
