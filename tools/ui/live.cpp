@@ -73,7 +73,8 @@ private:
         std::vector<std::string> keys = wanted_ ? std::vector{*wanted_} : keys_with(".sock");
         if (!wanted_) std::erase_if(keys, protocol::is_strict_key);
         for (const std::string& key : keys) {
-            if ((status_ = answer_of(key))) return choose(key);
+            status_ = answer_of(key);
+            if (status_) return choose(key);
         }
         if (!key_.empty()) return;
         if (!wanted_) keys = keys_with(".journal");  // one that has left
