@@ -202,7 +202,8 @@ TEST_CASE("hosts and origins", "[ui]") {
 }
 
 TEST_CASE("the token, and what a change is", "[ui]") {
-    for (const char* given : {"", "secret", "Bearer", "Bearer secreT", "Bearer secret2", "Basic secret"}) {
+    for (const char* given :
+         {"", "secret", "Bearer", "Bearer secreT", "Bearer Secret", "Bearer secret2", "Basic secret"}) {
         auto request = change_from("localhost:1", "");
         request.headers["authorization"] = given;
         CHECK(refused(request) == 401);
