@@ -294,7 +294,6 @@ function restart() {   // of the pictures and figures, at another place of the r
 function pause(wanted) {
   paused = wanted;
   put(at("pause"), paused ? "Go on" : "Pause");
-  at("pause").setAttribute("aria-pressed", String(paused));
 }
 
 function begin(told) {

@@ -1,12 +1,12 @@
 // Tenants' colours and letters, and the two pictures of the page.
 "use strict";
 
-const kColumn = 3, kMarks = 8;   // CSS pixels: of the tracks
+const kColumn = 3, kMarks = 8, kLeastLetter = 8;   // CSS pixels
 // Okabe and Ito's palette, which colour-blind people can tell apart, and two more; letters say the same.
 const kColours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7ae6", "#b5bd3c"];
-const kDarkInk = new Set(["#e69f00", "#56b4e9", "#b5bd3c", "#cc79a7"]);
+const kDark = "#0072b2";   // white is read on this one, black on the others
 const colour = id => kColours[id % kColours.length];
-const ink = id => kDarkInk.has(colour(id)) ? "#111" : "#fff";
+const ink = id => colour(id) === kDark ? "#fff" : "#111";
 const letter = id => String.fromCharCode(65 + id % 26) + (id >= 26 ? Math.floor(id / 26) : "");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -18,6 +18,28 @@ function canvas(id) {
   return {made, draw: made.getContext("2d"), ratio, width, height, fresh};
 }
 const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+// Draws the parts [TENANT, PERCENT] of one multiprocessor into a box, one above the other, in two columns where
+// they are many: so each has room for its letter.
+function drawParts(draw, parts, x, y, width, height, least) {
+  if (parts.length > 2 && width === height) {
+    const half = Math.ceil(parts.length / 2), left = Math.round(width / 2);
+    drawParts(draw, parts.slice(0, half), x, y, left, height, least);
+    return drawParts(draw, parts.slice(half), x + left, y, width - left, height, least);
+  }
+  const all = parts.reduce((sum, [, part]) => sum + part, 0);
+  let below = 0;
+  for (const [tenant, part] of parts) {
+    const high = height * part / Math.max(100, all);
+    draw.fillStyle = colour(tenant);
+    draw.fillRect(x, y + height - below - high, width, high);
+    below += high;
+    if (high < least || width < least) continue;
+    draw.fillStyle = ink(tenant);
+    draw.font = `600 ${Math.round(Math.min(height * 0.45, high, width))}px system-ui, "DejaVu Sans", sans-serif`;
+    draw.fillText(letter(tenant), x + width / 2, y + height - below + high * 0.54);
+  }
+}
 
 // Each multiprocessor is a square, filled from below by the parts of the frame that tenants had it.
 function drawMap(state) {
@@ -33,25 +55,14 @@ function drawMap(state) {
   const idle = variable("--idle");
   draw.textAlign = "center";
   draw.textBaseline = "middle";
-  draw.font = `600 ${Math.round(size * 0.42)}px system-ui, "DejaVu Sans", sans-serif`;
   state.sms.forEach((parts, sm) => {
     const x = Math.round(sm % columns * size), y = Math.round(Math.floor(sm / columns) * size);
     const side = Math.round(size) - gap;
     draw.fillStyle = idle;
     draw.fillRect(x, y, side, side);
-    let below = 0, most = 0, whose = -1, all = 0;
-    for (let i = 0; i < parts.length; i += 2) all += parts[i + 1];
-    for (let i = 0; i < parts.length; i += 2) {
-      // Tenants that are on it at the same time share the height.
-      const high = side * parts[i + 1] / Math.max(100, all);
-      draw.fillStyle = colour(parts[i]);
-      draw.fillRect(x, y + side - below - high, side, high);
-      below += high;
-      if (parts[i + 1] > most) [most, whose] = [parts[i + 1], parts[i]];
-    }
-    if (most < 35 || side < 14 * ratio) return;
-    draw.fillStyle = ink(whose);
-    draw.fillText(letter(whose), x + side / 2, y + side - below / 2 + side * 0.03);
+    const pairs = [];
+    for (let i = 0; i < parts.length; i += 2) pairs.push([parts[i], parts[i + 1]]);
+    drawParts(draw, pairs, x, y, side, side, kLeastLetter * ratio);
   });
 }
 
