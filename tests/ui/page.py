@@ -113,12 +113,21 @@ def changes(place):
         assert page.tenant("alice")["now"]["limit"] == 1 << 30
         assert page.change("memory", tenant="alice", limit="all")[0] == 200
         assert page.tenant("alice")["now"]["limit"] == 0
+        assert page.change("terms", tenant="alice", priority="high", weight="2.5")[0] == 200
+        now = page.tenant("alice")["now"]
+        assert (now["priority"], now["weight"]) == (1, 2.5), now
+        assert page.change("terms", tenant="alice", priority="-3")[0] == 200
+        now = page.tenant("alice")["now"]
+        assert (now["priority"], now["weight"]) == (-3, 2.5), now
         status, text = page.change("suspend", tenant="alice")
         assert status == 200 and page.tenant("alice")["now"]["suspended"], text
         assert page.change("resume", tenant="alice")[0] == 200
         assert not page.tenant("alice")["now"]["suspended"]
         for status, problem, what, wish in [
                 (400, "no-such", "policy", {"policy": "no-such"}), (400, "missing", "policy", {}),
+                (400, "missing", "terms", {"tenant": "alice"}),
+                (400, "--weight", "terms", {"tenant": "alice", "weight": "0"}),
+                (409, "no program of tenant carol", "terms", {"tenant": "carol", "priority": "1"}),
                 (400, "much", "memory", {"tenant": "alice", "limit": "much"}),
                 (409, "no program of tenant carol", "memory", {"tenant": "carol", "limit": "1G"})]:
             got = page.change(what, **wish)

@@ -45,6 +45,18 @@ std::string set_memory(const std::string& key, const Json& wish) {
     return fmt::format("{} may hold {} from now on", tenant, limit);
 }
 
+std::string set_terms(const std::string& key, const Json& wish) {
+    const std::string tenant = field(wish, "tenant");
+    Terms terms;
+    if (wish.contains("priority")) terms.priority = parse_priority(field(wish, "priority"));
+    if (wish.contains("weight")) terms.weight = std::stod(parse_weight(field(wish, "weight")));
+    if (!terms.priority && !terms.weight) throw Misuse("\"priority\" or \"weight\" is missing");
+    expect_done(ask_for_terms(key, tenant, terms));
+    return fmt::format("{} has{}{} from now on", tenant,
+                       terms.priority ? fmt::format(" priority {}", *terms.priority) : "",
+                       terms.weight ? fmt::format(" weight {}", *terms.weight) : "");
+}
+
 std::string suspend(const std::string& key, const Json& wish, bool back) {
     const std::string tenant = field(wish, "tenant");
     protocol::SuspendRequest request;
@@ -59,6 +71,7 @@ std::string suspend(const std::string& key, const Json& wish, bool back) {
 std::optional<std::string> done(const std::string& key, const std::string& what, const Json& wish) {
     if (what == "policy") return set_policy(key, wish);
     if (what == "memory") return set_memory(key, wish);
+    if (what == "terms") return set_terms(key, wish);
     if (what == "suspend" || what == "resume") return suspend(key, wish, what == "resume");
     return std::nullopt;
 }

@@ -2,6 +2,7 @@
 //
 //   policy  {"policy":NAME}
 //   memory  {"tenant":NAME, "limit":"4G"}     "all": the device's
+//   terms   {"tenant":NAME, "priority":"high", "weight":"2"}     one of them, or both
 //   suspend, resume  {"tenant":NAME}
 #pragma once
 

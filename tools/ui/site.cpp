@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "ui_page.gen.h"
 
@@ -57,7 +58,8 @@ http::Answer Site::answer_known(const http::Request& request) {
         return {.type = kJson, .text = about ? source_->about() : source_->state(request.query)};
     }
     const std::string what = request.path.substr(std::min<size_t>(1, request.path.size()));
-    if (what != "policy" && what != "memory" && what != "suspend" && what != "resume")
+    constexpr std::string_view kChanges[] = {"policy", "memory", "terms", "suspend", "resume"};
+    if (std::find(std::begin(kChanges), std::end(kChanges), what) == std::end(kChanges))
         return {.status = 404, .text = "there is nothing of this name\n"};
     if (request.method != "POST") return not_allowed("POST");
     if (request.too_long) return {.status = 413, .text = "no change is so long\n"};

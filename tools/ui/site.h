@@ -2,7 +2,7 @@
 //
 //   GET  / and what it loads                          the page (page/)
 //   GET  /about, /state?from=NS&to=NS&over=NS         JSON (source.h)
-//   POST /policy, /memory, /suspend, /resume          changes (changes.h); one line of text
+//   POST /policy, /memory, /terms, /suspend, /resume  changes (changes.h); one line of text
 //
 // Any thread.
 #pragma once

@@ -38,12 +38,15 @@ function say(problem) {
 async function change(path, wish, button) {
   button.disabled = true;
   at("said").textContent = "";
+  let done = false;
   try {
     at("said").textContent = await ask(path, wish);
+    done = true;
   } catch (problem) {
     at("said").textContent = "Not done: " + problem.message;
   }
   button.disabled = false;
+  return done;
 }
 
 // ---- Words
@@ -116,33 +119,53 @@ function announce(state) {
   [unsaid, saidAt] = [0, now];
 }
 
+// What was typed; what is refused stays, to be corrected.
+async function setAll(tenant, inputs, button) {
+  const {priority, weight, limit} = inputs, terms = {tenant};
+  if (priority.dirty) terms.priority = priority.value.trim();
+  if (weight.dirty) terms.weight = weight.value.trim();
+  const asks = [];
+  if (priority.dirty || weight.dirty) asks.push(["terms", terms, [priority, weight]]);
+  if (limit.dirty) asks.push(["memory", {tenant, limit: limit.value.trim()}, [limit]]);
+  for (const [path, wish, of] of asks) {
+    if (!await change(path, wish, button)) return;
+    for (const each of of) each.dirty = false;
+  }
+}
+
 const rows = new Map();
 
 function makeRow(tenant) {
   const cells = {};
   const cell = (name, kind = "number") => cells[name] = element("td", {class: kind});
   const name = element("th", {scope: "row"}, swatch(tenant.id), tenant.name);
-  const input = element("input", {"aria-label": `Memory limit of ${tenant.name}, such as 4G, or all`,
-                                  spellcheck: "false", autocomplete: "off"});
-  const set = element("button", {"aria-label": `Set the memory limit of ${tenant.name}`}, "Set");
-  const limit = element("form", {class: "limit"}, input, set);
+  const inputs = {};
+  const field = (key, words) => {
+    const made = inputs[key] = element("input", {"aria-label": `${words} of ${tenant.name}`, form: `set-${tenant.id}`,
+                                                 spellcheck: "false", autocomplete: "off"});
+    made.addEventListener("input", () => made.dirty = true);
+    return made;
+  };
+  const set = element("button", {"aria-label": `Set priority, weight and memory limit of ${tenant.name}`}, "Set");
+  const limit = element("form", {class: "limit", id: `set-${tenant.id}`}, field("limit", "Memory limit, such as 4G or all,"), set);
   limit.addEventListener("submit", event => {
     event.preventDefault();
-    change("memory", {tenant: tenant.name, limit: input.value.trim()}, set).then(() => input.dirty = false);
+    setAll(tenant.name, inputs, set);
   });
-  input.addEventListener("input", () => input.dirty = true);
   const suspend = element("button", {type: "button"});
   suspend.addEventListener("click", () => change(suspend.dataset.what, {tenant: tenant.name}, suspend));
   const words = element("span");
   const bar = element("i");
   bar.style.background = colour(tenant.id);
   const share = element("span");
-  const row = element("tr", {}, name, cell("priority", "live-only number"), cell("weight", "live-only number"),
+  const row = element("tr", {}, name,
+    element("td", {class: "live-only number short"}, field("priority", "Priority")),
+    element("td", {class: "live-only number short"}, field("weight", "Weight")),
     element("td", {class: "number"}, element("span", {class: "bar", "aria-hidden": "true"}, bar), share),
     cell("launches"), cell("run"), cell("latency"), cell("stop"), cell("memory", "live-only number"),
     element("td", {class: "live-only"}, limit),
     element("td", {class: "live-only"}, element("div", {class: "state"}, words, suspend)));
-  return {row, cells, input, set, suspend, words, bar, share, name: tenant.name};
+  return {row, cells, inputs, set, suspend, words, bar, share, name: tenant.name};
 }
 
 function stateOf(now) {
@@ -164,14 +187,15 @@ function fillRow(made, tenant, state, share) {
   put(made.share, state.placed ? percent.toFixed(1) + " %" : "-");
   put(cells.launches, seconds > 0 ? Math.round(tenant.launches / seconds).toLocaleString("en") : "-");
   for (const each of ["run", "latency", "stop"]) put(cells[each], pair(tenant[each]));
-  put(cells.priority, now ? String(now.priority) : "-");
-  put(cells.weight, now ? String(Number(now.weight.toPrecision(3))) : "-");
   put(cells.memory, now ? bytes(now.memory) : "-");
   put(made.words, stateOf(now));
   made.words.title = made.words.textContent;
-  if (!made.input.dirty && document.activeElement !== made.input)
-    made.input.value = limitText(now && now.limit);
-  for (const each of [made.input, made.set, made.suspend]) each.hidden = !now;
+  const values = now ? {priority: now.priority, weight: Number(now.weight.toPrecision(4)), limit: limitText(now.limit)} : {};
+  for (const [key, input] of Object.entries(made.inputs)) {
+    input.hidden = !now;
+    if (!input.dirty && document.activeElement !== input) input.value = values[key];
+  }
+  for (const each of [made.set, made.suspend]) each.hidden = !now;
   made.suspend.dataset.what = now && now.suspended ? "resume" : "suspend";
   put(made.suspend, now && now.suspended ? "Resume" : "Suspend");
   made.suspend.setAttribute("aria-label", `${made.suspend.textContent} ${made.name}`);
