@@ -109,6 +109,16 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     device_.disturb();
 }
 
+void Dispatcher::set_terms(Tenant& tenant, int priority, double weight) {
+    const WantedLock lock(wanted_, mutex_);
+    tenant.priority.store(priority);
+    tenant.weight.store(weight);
+    end_unasked();
+    weigh_tenants();
+    decide();
+    device_.disturb();
+}
+
 void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
     const WantedLock lock(wanted_, mutex_);
     tenants_.enter(tenant);

@@ -48,6 +48,8 @@ public:
 
     // Replaces the policy. All streams resume, then the new policy decides.
     void set_policy(std::unique_ptr<schedule::Policy> policy);
+    // What a tenant has from now on. Its streams keep their priority on the device's own scheduler.
+    void set_terms(Tenant& tenant, int priority, double weight);
     // Whether the policy wants short stops. Takes no lock.
     bool short_stops() const { return policy_.short_stops(); }
     schedule::Duration least_saved() const { return policy_.least_saved(); }

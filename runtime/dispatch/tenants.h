@@ -31,13 +31,13 @@ struct Attainment {
 struct Tenant {
     uint32_t session = 0;
     std::string name;
-    int priority = 0;
-    double weight = 1;    // share under a policy that goes by shares; above 0
-    uint64_t stress = 0;  // seed of the stress experiment (experiments.h); 0: none
-    bool sweeps = false;  // launches are measured with the quotas of a plan
-    bool halves = false;  // launches are limited to half of the CTAs that fit
-    bool paired = false;  // launches are measured beside another program's
-    bool timed = false;   // another measurement times them: durations are not learnt here
+    std::atomic<int> priority{0};   // changed under the dispatcher's lock (set_terms()), as the next one
+    std::atomic<double> weight{1};  // share under a policy that goes by shares; above 0
+    uint64_t stress = 0;            // seed of the stress experiment (experiments.h); 0: none
+    bool sweeps = false;            // launches are measured with the quotas of a plan
+    bool halves = false;            // launches are limited to half of the CTAs that fit
+    bool paired = false;            // launches are measured beside another program's
+    bool timed = false;             // another measurement times them: durations are not learnt here
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
     schedule::Target target;                     // of a service; nothing: a best-effort tenant

@@ -115,6 +115,8 @@ public:
 
     // Visits every complete entry with sequence >= from, oldest first. Returns the sequence to continue with.
     uint64_t read(uint64_t from, const std::function<void(const Entry&)>& visit) const;
+    // False: it is not there, not yet or not any more.
+    bool read_one(uint64_t sequence, Entry* entry) const;
     std::string name(uint32_t index) const;  // also of a line; printable (printable.h)
     Ending ending() const;
     const std::string& error() const { return error_; }

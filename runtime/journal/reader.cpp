@@ -122,6 +122,10 @@ uint64_t Reader::read(uint64_t from, const std::function<void(const Entry&)>& vi
     return std::max(from, next);
 }
 
+bool Reader::read_one(uint64_t sequence, Entry* entry) const {
+    return impl_ && sequence != 0 && copy_entry(slot_words(impl_->file, sequence), sequence, *entry);
+}
+
 Ending Reader::ending() const {
     const uint32_t how = impl_ ? impl_->header().ending.load(std::memory_order_acquire) : 0;
     return how <= static_cast<uint32_t>(Ending::kFault) ? static_cast<Ending>(how) : Ending::kNone;

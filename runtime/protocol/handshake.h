@@ -26,6 +26,7 @@
 //          | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
 //          | PolicyRequest, ChangeReply
 //          | MemoryLimitRequest, ChangeReply
+//          | TermsRequest, ChangeReply
 //          | SuspendRequest{kSuspend | kResume}, SuspendReply
 //          | SettingsRequest, SettingsReply
 #pragma once
@@ -73,6 +74,7 @@ enum class ControlKind : uint32_t {
     kSuspendReply = 19,
     kSetMemoryLimit = 20,  // from `smt set`: reply ChangeReply, then closed
     kDescriptor = 21,
+    kSetTerms = 22,  // from `smt set`: reply ChangeReply, then closed
 };
 
 struct Hello {
@@ -255,6 +257,18 @@ struct MemoryLimitRequest {
     char tenant[kTenantNameBytes] = {};  // NUL-terminated
 };
 static_assert(sizeof(MemoryLimitRequest) == 80);
+
+// Of the tenant's programs that are there.
+struct TermsRequest {
+    ControlKind kind = ControlKind::kSetTerms;
+    uint32_t magic = kMagic;
+    uint32_t sets_priority = 0;  // 0: it stays as it is
+    int32_t priority = 0;
+    uint32_t weight_thousandths = 0;  // 0: it stays as it is
+    uint32_t reserved = 0;
+    char tenant[kTenantNameBytes] = {};  // NUL-terminated
+};
+static_assert(sizeof(TermsRequest) == 88);
 
 struct ChangeReply {
     ControlKind kind = ControlKind::kChangeReply;

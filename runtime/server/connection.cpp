@@ -120,6 +120,8 @@ void Connection::answer() {
             return answer_policy(packet, static_cast<size_t>(got));
         case ControlKind::kSetMemoryLimit:
             return answer_memory_limit(packet, static_cast<size_t>(got));
+        case ControlKind::kSetTerms:
+            return answer_terms(packet, static_cast<size_t>(got));
         case ControlKind::kSuspend:
         case ControlKind::kResume:
             return answer_suspend(packet, static_cast<size_t>(got));
@@ -276,6 +278,13 @@ void Connection::answer_memory_limit(const void* packet, size_t bytes) {
     if (!read(packet, bytes, &request)) return;
     const std::string tenant(text_in(request.tenant));
     answer_change(owner_.server ? owner_.server->set_memory_limit(tenant, request.limit) : owner_.refusal);
+}
+
+void Connection::answer_terms(const void* packet, size_t bytes) {
+    TermsRequest request;
+    if (!read(packet, bytes, &request)) return;
+    if (owner_.server) owner_.server->device().enter_thread();  // as for another policy
+    answer_change(owner_.server ? owner_.server->set_terms(request) : owner_.refusal);
 }
 
 void Connection::answer_change(const std::string& problem) {

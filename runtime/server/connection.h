@@ -53,6 +53,7 @@ private:
     void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
     void answer_memory_limit(const void* packet, size_t bytes);
+    void answer_terms(const void* packet, size_t bytes);
     void answer_change(const std::string& problem);
     template <typename Request>
     bool read(const void* packet, size_t bytes, Request* request);

@@ -364,26 +364,4 @@ std::vector<protocol::TenantStatus> Server::tenants() const {
     return all;
 }
 
-std::string Server::set_memory_limit(const std::string& tenant, uint64_t limit) {
-    bool any = false;
-    {
-        std::lock_guard lock(mutex_);
-        for (const Session* session : sessions_) {
-            if (session->tenant() != tenant) continue;
-            tenant_accounts_.set_limit(session->tenant_memory_account(), limit);
-            any = true;
-        }
-    }
-    if (!any) return fmt::format("no program of tenant {} is there", tenant);
-    note(limit ? fmt::format("tenant {} may hold {} MiB from now on", tenant, limit >> 20)
-               : fmt::format("tenant {} may hold all of the device's memory from now on", tenant));
-    return "";
-}
-
-std::string Server::set_policy(const std::string& name) {
-    std::string problem = schedule::policy_problem(name);
-    if (problem.empty()) dispatcher_.set_policy(schedule::make_policy(name));
-    return problem;
-}
-
 }  // namespace smt::runtime::server

@@ -132,6 +132,8 @@ public:
     std::string set_policy(const std::string& name);
     // Changes a tenant's limit of device memory, in bytes; 0: the device's. Empty, or the error.
     std::string set_memory_limit(const std::string& tenant, uint64_t limit);
+    // Changes priority and weight of a tenant's programs. Empty, or the error.
+    std::string set_terms(const protocol::TermsRequest& request);
     TenantAccounts& tenant_accounts() { return tenant_accounts_; }
 
 private:

@@ -55,7 +55,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     tenant->target = {std::chrono::microseconds(std::min(hello.p99_us, kMostP99)),
                       hello.slowdown_thousandths / 1000.0};
     // Its launches go first where the hardware decides, too.
-    if (tenant->target.any()) tenant->priority = std::max(tenant->priority, 1);
+    if (tenant->target.any()) tenant->priority = std::max(tenant->priority.load(), 1);
     tenant->stress = hello.stress;
     if (const Measuring* measuring = server.measuring()) {
         tenant->sweeps = measuring->what() == Measuring::What::kSweep;

@@ -103,7 +103,7 @@ public:
     // Suspension (suspension.h).
     LaneGate& gate() { return gate_; }
     const LaneGate& gate() const { return gate_; }
-    const std::shared_ptr<dispatch::Tenant>& suspends() const { return dispatched_; }
+    const std::shared_ptr<dispatch::Tenant>& dispatched_tenant() const { return dispatched_; }
     std::string why_not_suspended() const;  // for people; empty: it can be
     // All its lanes are in front of the gate, or wait for what the dispatcher holds back.
     bool lanes_stand();

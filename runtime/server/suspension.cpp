@@ -64,7 +64,7 @@ std::string Suspension::try_suspend(const std::string& tenant, Sessions& session
         if (const std::string why = session->why_not_suspended(); !why.empty())
             return fmt::format("{} is not suspended: {}", session->called(), why);
     server_.close_gates(tenant);
-    for (Session* session : sessions) server_.dispatcher().suspend(session->suspends());
+    for (Session* session : sessions) server_.dispatcher().suspend(session->dispatched_tenant());
     std::string problem = come_to_rest(sessions, patience);
     if (problem.empty()) problem = move_out(sessions, reply);
     if (!problem.empty()) {
@@ -84,7 +84,7 @@ void Suspension::let_go_on(const std::string& tenant, const Sessions& sessions) 
     server_.open_gates(tenant);
     const Borrowed all(server_, server_.borrow(tenant));  // with those that began suspended meanwhile
     for (const Session* session : all.sessions)
-        if (!session->gate().closed()) server_.dispatcher().resume(session->suspends());
+        if (!session->gate().closed()) server_.dispatcher().resume(session->dispatched_tenant());
 }
 
 // Returns those that are closing: their teardown does not wait for what others of the tenant have under way.

@@ -33,7 +33,7 @@ void forget_copies(Server& server, Session& session) {
 void Suspension::let_go_on_in_turn(Session& session) {
     server_.device().let_go(session.id());
     session.gate().open(LaneGate::kOutOfTurn);
-    if (!session.gate().closed()) server_.dispatcher().resume(session.suspends());
+    if (!session.gate().closed()) server_.dispatcher().resume(session.dispatched_tenant());
 }
 
 Suspension::Moved Suspension::move_out(uint32_t number, uint64_t bytes, std::chrono::milliseconds patience) {
@@ -45,7 +45,7 @@ Suspension::Moved Suspension::move_out(uint32_t number, uint64_t bytes, std::chr
     if (const std::string why = session.why_not_suspended(); !why.empty()) return {.problem = why};
     const bool was_out = session.gate().closed(LaneGate::kOutOfTurn);
     session.gate().close(LaneGate::kOutOfTurn);
-    server_.dispatcher().suspend(session.suspends());
+    server_.dispatcher().suspend(session.dispatched_tenant());
     Moved moved;
     moved.problem = come_to_rest(borrowed.sessions, patience);
     if (borrowed.sessions.empty()) return moved;  // it is closing

@@ -39,7 +39,7 @@ def expected_files(build, source, libraries, programs):
         if (build / "bin" / name).exists():
             files |= {f"bin/{name}", "include/smt/smt_worker.h"}
     if (build / "bin/smt-metrics").exists():
-        files |= {f"{programs}/smt-metrics", "share/doc/smt/grafana.json"}
+        files |= {f"{programs}/smt-metrics", f"{programs}/smt-ui", "share/doc/smt/grafana.json"}
     if (build / "bin/bench_remoting").exists():
         files.add(f"{programs}/bench_remoting")
     examples = {f"{kind}/{name}" for kind in ("shared", "static") for name in ("nbody", "matrix_multiply")}

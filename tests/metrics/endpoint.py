@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """smt-metrics as a process, beside programs on the simulated device: endpoint.py SMT SCENARIO"""
 
-import http.client
 import json
 import os
 import pathlib
@@ -15,7 +14,8 @@ import tempfile
 import time
 import urllib.parse
 
-PATIENCE = 60
+from asking import PATIENCE, ask
+
 SKIPPED = 77
 SAMPLE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -78,29 +78,9 @@ def value(found, name, **labels):
     return sum(matching)
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-def connection(address):
-    if address.startswith("unix:"):
-        return UnixConnection(address.removeprefix("unix:"))
-    return http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc, timeout=PATIENCE)
-
-
-def ask(address, method="GET", path="/metrics", body=None):
-    made = connection(address)
-    made.request(method, path, body)
-    answer = made.getresponse()
-    text = answer.read().decode()
-    made.close()
-    return answer.status, answer.getheader("Content-Type"), text
+def scrape(address, method="GET", path="/metrics", body=None):
+    status, headers, text = ask(address, method, path, body)
+    return status, headers["Content-Type"], text
 
 
 def entries(place, tenant, kind):
@@ -114,7 +94,7 @@ def figures(place):
     process, address = place.listen("0")
     for tenant, launches in ("alice", 5), ("bob", 7), ("alice", 3):
         place.run(tenant, launches, 60)
-    status, kind, text = ask(address)
+    status, kind, text = scrape(address)
     assert status == 200 and kind.startswith("application/openmetrics-text; version=1.0.0"), (status, kind)
     found = samples(text)
     for tenant, sessions in ("alice", 2), ("bob", 1):
@@ -126,9 +106,9 @@ def figures(place):
     assert value(found, "smt_server_multiprocessors") > 0
     # Another server: counters go on.
     place.command("server", "stop")
-    assert value(samples(ask(address)[2]), "smt_server_up", server="simulated") == 0
+    assert value(samples(scrape(address)[2]), "smt_server_up", server="simulated") == 0
     place.run("bob", 2, 60)
-    again = samples(ask(address)[2])
+    again = samples(scrape(address)[2])
     assert value(again, "smt_tenant_sessions_total", tenant="bob") == 2
     assert value(again, "smt_tenant_launches_total", tenant="bob") > value(
         found, "smt_tenant_launches_total", tenant="bob")
@@ -140,15 +120,15 @@ def figures(place):
 def requests(place):
     """What is no scrape, and where it cannot listen."""
     process, address = place.listen("127.0.0.1:0")
-    assert ask(address, path="/")[0] == 404
-    assert ask(address, "POST", body="x" * 100_000)[0] == 405
-    assert ask(address, "HEAD")[2] == ""
+    assert scrape(address, path="/")[0] == 404
+    assert scrape(address, "POST", body="x" * 100_000)[0] == 405
+    assert scrape(address, "HEAD")[2] == ""
     port = urllib.parse.urlsplit(address).port
     with socket.create_connection(("127.0.0.1", port)) as garbage:
         garbage.sendall(b"\x00\xff nonsense\r\n\r\n")
         garbage.shutdown(socket.SHUT_WR)
         garbage.recv(4096)
-    assert ask(address)[0] == 200
+    assert scrape(address)[0] == 200
     assert "Address already in use" in place.command("metrics", "--listen", str(port), code=1)
     for wrong in "0.0.0.0:1", "nowhere", "70000":
         assert "--listen wants" in place.command("metrics", "--listen", wrong, code=2)
@@ -156,7 +136,7 @@ def requests(place):
     for _ in range(2):   # the second takes the place of one that was killed
         process, address = place.listen(f"unix:{path}")
         assert path.stat().st_mode & 0o777 == 0o600
-        assert ask(address)[0] == 200
+        assert scrape(address)[0] == 200
         assert "Address already in use" in place.command("metrics", "--listen", f"unix:{path}", code=1)
         process.kill()
         process.wait()
@@ -187,7 +167,7 @@ def prometheus(place):
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            status, _, text = ask(f"http://127.0.0.1:{port}/", path=f"/api/v1/query?query={query}")
+            status, _, text = scrape(f"http://127.0.0.1:{port}/", path=f"/api/v1/query?query={query}")
             result = json.loads(text)["data"]["result"] if status == 200 else []
         except (ConnectionError, json.JSONDecodeError):
             result = []
@@ -196,7 +176,8 @@ def prometheus(place):
         assert time.monotonic() < deadline, "Prometheus has no figures"
         time.sleep(0.1)
     assert float(result[0]["value"][1]) == wanted, result
-    targets = json.loads(ask(f"http://127.0.0.1:{port}/", path="/api/v1/targets")[2])["data"]["activeTargets"]
+    targets = json.loads(scrape(f"http://127.0.0.1:{port}/", path="/api/v1/targets")[2])
+    targets = targets["data"]["activeTargets"]
     assert [each["health"] for each in targets] == ["up"], targets
 
 

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/temporary_folder.h"
+#include "tools/http/endpoint.h"
 #include "tools/metrics/collector.h"
-#include "tools/metrics/endpoint.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools::metrics {
@@ -100,6 +100,7 @@ TEST_CASE("a journal's entries are counted by tenant, and those that are lost", 
 }
 
 TEST_CASE("addresses to listen on", "[metrics]") {
+    using http::parse_where, http::Where;
     CHECK(parse_where("9469").port == 9469);
     CHECK(parse_where("127.0.0.1:0").port == 0);
     CHECK(parse_where("[::1]:80").kind == Where::Kind::kIpv6);

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from place import MANAGED, PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish, wait_for
 from scenarios import notes
 
 
@@ -121,6 +121,42 @@ def shares(smt, programs):
         for rate, busy, sms in (few, many):
             assert rate > 0 and 0 < sms <= busy + 0.1 and busy <= 100, text
         assert many[2] > few[2], text
+
+
+def terms_change(smt, programs):
+    """smt set changes who is stopped for whom, and what smt status says."""
+    def change(*words, code=0):
+        done = subprocess.run([smt, "set", *words], env=place.environment, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        assert done.returncode == code, done
+        return done.stdout + done.stderr
+
+    def stopped(what):
+        wait_for(lambda: any(what in note["text"] for note in map(json.loads,
+                                                                  place.journal_now().splitlines())
+                             if note["kind"] == "decision"), lambda: f"no decision has {what}")
+
+    with Place(smt, programs) as place:
+        place.environment.update(SMT_COMPILE=MANAGED, SMT_POLICY="hpf")
+        started = [place.start(name, "mixed", "100000", options=("--priority", priority))
+                   for name, priority in (("one", "low"), ("two", "high"))]
+        place.wait_for_launch("one"), place.wait_for_launch("two")
+        stopped("stopped for two (priority 1 over -1)")
+        assert "one has priority 5 and weight 2 from now on" in change("one", "--priority", "5",
+                                                                       "--weight", "2")
+        stopped("stopped for one (priority 5 over 1)")
+        status = subprocess.run([smt, "status", "--json"], env=place.environment, check=True,
+                                capture_output=True, text=True, timeout=PATIENCE).stdout
+        terms = {each["tenant"]: (each["priority"], each["weight"])
+                 for each in json.loads(status)["tenants"]}
+        assert terms == {"one": (5, 2), "two": (1, 1)}, terms
+        assert "no program of tenant three" in change("three", "--weight", "2", code=1)
+        assert "--weight wants" in change("one", "--weight", "0", code=2)
+        assert "--priority wants" in change("one", "--priority", "urgent", code=2)
+        assert "set what?" in change("one", code=2)
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def policies_change(smt, programs):

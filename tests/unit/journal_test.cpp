@@ -67,6 +67,11 @@ TEST_CASE("GPU times are added to an entry that is still there", "[journal]") {
     REQUIRE(entries.size() == 1);
     CHECK(entries[0].start_ns == 10);
     CHECK(entries[0].end_ns == 20);
+    Entry one;
+    REQUIRE(reader.read_one(sequence, &one));
+    CHECK(one.end_ns == 20);
+    CHECK_FALSE(reader.read_one(sequence + 1, &one));
+    CHECK_FALSE(reader.read_one(0, &one));
 }
 
 TEST_CASE("names are stored once, and a foreign index is a question mark", "[journal]") {

@@ -1,40 +1,46 @@
 // smt-metrics: see README.md.
 #include <fmt/core.h>
 
-#include <csignal>
+#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 
 #include "runtime/settings/config.h"
+#include "tools/http/endpoint.h"
+#include "tools/http/signals.h"
 #include "tools/metrics/collector.h"
-#include "tools/metrics/endpoint.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools::metrics {
 namespace {
 
-// A journal has room for 262,144 entries.
-constexpr timespec kBetweenReads{.tv_sec = 1, .tv_nsec = 0};
+constexpr std::chrono::seconds kBetweenReads{1};  // a journal has room for 262,144 entries
+
+http::Answer answer(const http::Request& request, Collector& collector) {
+    if (!request.reads())
+        return {.status = 405, .text = "only GET is answered\n", .headers = {{"Allow", "GET, HEAD"}}};
+    if (request.path != "/metrics") return {.status = 404, .text = "the figures are at /metrics\n"};
+    return {.type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            .text = collector.collect()};
+}
 
 // Until the process is told to end.
-void serve(const Where& where) {
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, each);
-    pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // ahead of the endpoint's thread
+void serve(const http::Where& where) {
+    const http::EndSignals ends;
     Collector collector;
-    const Endpoint endpoint(where, [&] { return collector.collect(); });
-    fmt::print("{}\n", endpoint.address());
+    const http::Endpoint endpoint(where, 0,
+                                  [&](const http::Request& request) { return answer(request, collector); });
+    const bool is_file = where.kind == http::Where::Kind::kUnix;
+    fmt::print("{}{}\n", endpoint.address(), is_file ? "" : "/metrics");
     std::fflush(stdout);
     do collector.follow();
-    while (sigtimedwait(&ends, nullptr, &kBetweenReads) < 0);
+    while (!ends.came_within(kBetweenReads));
 }
 
 int run(const Arguments& arguments) {
     const Options options = parse_options(arguments, {}, {"--listen"});
     if (const std::string* where = options.value("--listen"))
-        serve(parse_where(*where));
+        serve(http::parse_where(*where));
     else
         fmt::print("{}", Collector().collect());
     return 0;

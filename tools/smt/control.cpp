@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 
@@ -189,6 +190,21 @@ std::optional<protocol::ChangeReply> ask_for_memory_limit(const std::string& key
     if (tenant.size() >= sizeof(request.tenant)) throw Misuse("there is no tenant of so long a name");
     request.limit = limit;
     std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
+    protocol::ChangeReply reply;
+    if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
+    terminate(reply.message);
+    return reply;
+}
+
+std::optional<protocol::ChangeReply> ask_for_terms(const std::string& key, const std::string& tenant,
+                                                   const Terms& terms) {
+    Question question(key);
+    protocol::TermsRequest request;
+    if (tenant.size() >= sizeof(request.tenant)) throw Misuse("there is no tenant of so long a name");
+    std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
+    request.sets_priority = terms.priority.has_value();
+    request.priority = terms.priority.value_or(0);
+    if (terms.weight) request.weight_thousandths = static_cast<uint32_t>(std::lround(*terms.weight * 1000));
     protocol::ChangeReply reply;
     if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
     terminate(reply.message);

@@ -49,4 +49,12 @@ std::optional<protocol::ChangeReply> ask_for_policy(const std::string& key, cons
 std::optional<protocol::ChangeReply> ask_for_memory_limit(const std::string& key, const std::string& tenant,
                                                           uint64_t limit);
 
+// The reply says whether the tenant's programs have these now; nothing stays as it is.
+struct Terms {
+    std::optional<int> priority;
+    std::optional<double> weight;
+};
+std::optional<protocol::ChangeReply> ask_for_terms(const std::string& key, const std::string& tenant,
+                                                   const Terms& terms);
+
 }  // namespace smt::tools

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "opcodes.gen.h"
@@ -66,7 +67,10 @@ std::string Session::save() {
     protocol::StateWriter out;
     out.scalar(kStateVersion);
     out.scalar<uint64_t>(protocol::kTableHash);
-    out.scalar(hello_);
+    protocol::Hello hello = hello_;
+    hello.priority = dispatched_->priority;
+    hello.weight_thousandths = static_cast<uint32_t>(std::lround(dispatched_->weight * 1000));
+    out.scalar(hello);
     out.part(kPlacePart);
     out.scalar(SavedPlace{region_, slot_, device_base_});
     arena_.save(out);

@@ -1,4 +1,4 @@
-#include "tools/metrics/endpoint.h"
+#include "tools/http/endpoint.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -17,13 +18,12 @@
 #include "runtime/settings/table.h"
 #include "tools/smt/command.h"
 
-namespace smt::tools::metrics {
+namespace smt::tools::http {
 
 namespace {
 
-constexpr const char* kContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 constexpr int kBacklog = 16;
-constexpr unsigned kIdleSeconds = 30;
+constexpr unsigned kIdleSeconds = 30, kMostConnections = 64;
 
 [[noreturn]] void fail(const std::string& where) {
     throw Failure("cannot listen on " + where + ": " + std::strerror(errno));
@@ -80,30 +80,53 @@ void bind_to_file(int socket, const std::string& path) {
     if (bound != 0 || listen(socket, kBacklog) != 0) fail("unix:" + path);
 }
 
-MHD_Result reply(MHD_Connection* connection, unsigned status, const std::string& text, const char* type) {
-    MHD_Response* response =
-        MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    const MHD_Result queued = MHD_queue_response(connection, status, response);
+MHD_Result collect(void* fields, MHD_ValueKind kind, const char* name, const char* value) {
+    std::string key = name;
+    if (kind == MHD_HEADER_KIND)
+        std::transform(key.begin(), key.end(), key.begin(), [](char each) {
+            return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
+        });
+    (*static_cast<Fields*>(fields))[key] = value ? value : "";
+    return MHD_YES;
+}
+
+MHD_Result reply(MHD_Connection* connection, const Answer& answer) {
+    MHD_Response* response = MHD_create_response_from_buffer(
+        answer.text.size(), const_cast<char*>(answer.text.data()), MHD_RESPMEM_MUST_COPY);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.type.c_str());
+    for (const auto& [name, value] : answer.headers)
+        MHD_add_response_header(response, name.c_str(), value.c_str());
+    const MHD_Result queued = MHD_queue_response(connection, answer.status, response);
     MHD_destroy_response(response);
     return queued;
 }
 
-MHD_Result handle(void* endpoint, MHD_Connection* connection, const char* url, const char* method,
-                  const char*, const char*, size_t* upload_bytes, void**) {
-    constexpr const char* kPlain = "text/plain; charset=utf-8";
-    *upload_bytes = 0;  // what a request brings along is not read
-    if (method != std::string_view("GET") && method != std::string_view("HEAD"))
-        return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is answered\n", kPlain);
-    if (url != std::string_view("/metrics"))
-        return reply(connection, MHD_HTTP_NOT_FOUND, "the figures are at /metrics\n", kPlain);
-    try {
-        return reply(connection, MHD_HTTP_OK, static_cast<const Endpoint*>(endpoint)->answer(), kContentType);
-    } catch (const std::exception& error) {
-        return reply(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, std::string(error.what()) + "\n", kPlain);
+// Called when the header is there, for each piece of the body, and at its end.
+MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const char* method, const char*,
+                  const char* piece, size_t* bytes, void** state) {
+    const auto& endpoint = *static_cast<const Endpoint*>(self);
+    auto* request = static_cast<Request*>(*state);
+    if (!request) {
+        *state = request = new Request;
+        request->method = method;
+        request->path = url;
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, &collect, &request->headers);
+        MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &collect, &request->query);
+        return MHD_YES;
     }
+    if (*bytes != 0) {
+        const size_t room = endpoint.most_body() - request->body.size();
+        request->too_long |= *bytes > room;
+        request->body.append(piece, std::min(*bytes, room));
+        *bytes = 0;
+        return MHD_YES;
+    }
+    return reply(connection, endpoint.answer(*request));
+}
+
+void forget(void*, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+    delete static_cast<Request*>(*state);
+    *state = nullptr;
 }
 
 }  // namespace
@@ -127,7 +150,21 @@ Where parse_where(const std::string& text) {
     return where;
 }
 
-Endpoint::Endpoint(const Where& where, std::function<std::string()> collect) : collect_(std::move(collect)) {
+std::string_view Request::header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? std::string_view() : found->second;
+}
+
+Answer Endpoint::answer(const Request& request) const {
+    try {
+        return answer_(request);
+    } catch (const std::exception& error) {
+        return {.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .text = std::string(error.what()) + "\n"};
+    }
+}
+
+Endpoint::Endpoint(const Where& where, size_t most_body, std::function<Answer(const Request&)> answer)
+    : most_body_(most_body), answer_(std::move(answer)) {
     const int family = where.kind == Where::Kind::kUnix   ? AF_UNIX
                        : where.kind == Where::Kind::kIpv6 ? AF_INET6
                                                           : AF_INET;
@@ -141,19 +178,21 @@ Endpoint::Endpoint(const Where& where, std::function<std::string()> collect) : c
         address.sin6_family = AF_INET6;
         address.sin6_addr = in6addr_loopback;
         address.sin6_port = htons(where.port);
-        address_ = fmt::format("http://[::1]:{}/metrics",
+        address_ = fmt::format("http://[::1]:{}",
                                bind_to_port(socket.get(), address, fmt::format("[::1]:{}", where.port)));
     } else {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         address.sin_port = htons(where.port);
-        address_ = fmt::format("http://127.0.0.1:{}/metrics",
+        address_ = fmt::format("http://127.0.0.1:{}",
                                bind_to_port(socket.get(), address, fmt::format("127.0.0.1:{}", where.port)));
     }
-    daemon_ = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, nullptr, nullptr, &handle, this,
-                               MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_TIMEOUT,
-                               kIdleSeconds, MHD_OPTION_END);
+    daemon_ =
+        MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, nullptr, nullptr,
+                         &handle, this, MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_TIMEOUT,
+                         kIdleSeconds, MHD_OPTION_CONNECTION_LIMIT, kMostConnections,
+                         MHD_OPTION_NOTIFY_COMPLETED, &forget, nullptr, MHD_OPTION_END);
     if (!daemon_) throw Failure("cannot serve " + address_);
     socket.take();  // the daemon closes it
 }
@@ -163,4 +202,4 @@ Endpoint::~Endpoint() {
     if (!path_.empty()) unlink(path_.c_str());
 }
 
-}  // namespace smt::tools::metrics
+}  // namespace smt::tools::http
