@@ -41,7 +41,7 @@ class Faults(unittest.TestCase):
         for state in ("idle", "asking"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
             self.assertEqual(states[state]["takeover_ms"]["n"], 1)
-        for state in ("strict", "beside_strict"):
+        for state in ("repeatable", "strict", "beside_strict"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
         for state in ("array", "graph"):
             self.assertEqual(states[state]["outcomes"], {"ends": 1}, out)
@@ -118,13 +118,14 @@ class Judged(unittest.TestCase):
         return row.judge(measured, tries, {"alone": alone, "beside": beside, "worker_ends": 0})
 
     def test_faults_in_a_row(self):
-        growing = [(at, "faults") for at in (0, 1, 2, 3, 18, 48, 108)] + [(109, "refused")]
-        self.assertEqual(self.row_of(growing, 100, 81), 0)
-        self.assertEqual(self.row_of(growing, 100, 79), 1)
-        self.assertEqual(self.row_of(growing[:-1], 100, 100), 1)   # never refused
-        self.assertEqual(self.row_of(growing + [(110, "fails")], 100, 100), 1)
-        evenly = [(at, "faults") for at in range(8)] + [(8, "refused")]
-        self.assertEqual(self.row_of(evenly, 100, 100), 1)
+        growing = [(at, "faults") for at in (0, 1, 2, 3, 18, 48, 49, 109)]
+        refused = [(109, "refused")] * 40
+        self.assertEqual(self.row_of(growing + refused, 100, 81), 0)
+        self.assertEqual(self.row_of(growing + refused, 100, 79), 1)
+        self.assertEqual(self.row_of(growing + refused[:20], 100, 100), 1)   # too seldom refused
+        self.assertEqual(self.row_of(growing + refused + [(110, "fails")], 100, 100), 1)
+        evenly = [(at, "faults") for at in range(8)]
+        self.assertEqual(self.row_of(evenly + refused, 100, 100), 1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 //       copying    copies, again and again
 //       managed    several launches in its stream, again and again
 //       unmanaged  the same, cooperative, which have no managed form
+//       repeatable launches and waits, again and again; each launch writes other memory than it reads
 //       graph      a graph of two kernels, launched again and again
 //       waiting    a stream waits for another one, which waits for the program
 //       printing   computes, and a kernel prints, again and again
@@ -18,7 +19,8 @@
 //   bench_faults culprit KIND [ROUNDS]  after a line: a kernel of so many rounds, and behind it one that
 //     faults: load, store, misaligned, trap, assert, stack, instruction, shared, endless (it does not end),
 //     or none. memory: it asks for more memory than it may have. Prints the error.
-//   bench_faults worker  computes until a line comes; prints after each 100 computations how many they are.
+//   bench_faults worker EVERY  computes as repeatable until a line comes; prints after each EVERY
+//     computations how many they are.
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 constexpr uint32_t kFactor = 1664525;
@@ -39,6 +42,11 @@ extern "C" __global__ void advance(uint32_t* data, uint32_t step, size_t n) {
     const size_t stride = size_t{gridDim.x} * blockDim.x;
     for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride)
         data[i] = data[i] * kFactor + static_cast<uint32_t>(i) + step;
+}
+extern "C" __global__ void advance_to(uint32_t* to, const uint32_t* from, uint32_t step, size_t n) {
+    const size_t stride = size_t{gridDim.x} * blockDim.x;
+    for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride)
+        to[i] = from[i] * kFactor + static_cast<uint32_t>(i) + step;
 }
 extern "C" __global__ void spin(uint64_t* out, int rounds) {
     uint64_t x = threadIdx.x + 1;
@@ -111,6 +119,15 @@ public:
         const auto start = Clock::now();
         launch(++step_);
         return finish({step_}, start);
+    }
+    // The same, of which each launch writes other memory than it reads.
+    void make_spare() { note(cudaMalloc(&spare_, words_ * 4)); }
+    void compute_apart() {
+        const auto start = Clock::now();
+        advance_to<<<ctas(), 128, 0, stream_>>>(spare_, data_, ++step_, words_);
+        note(cudaGetLastError());
+        std::swap(data_, spare_);
+        finish({step_}, start);
     }
     // Several launches one behind the other; a cooperative one has no managed form.
     void burst(bool cooperative) {
@@ -233,7 +250,7 @@ private:
 
     const size_t words_;
     uint32_t of_index_ = 0, constant_ = 0;
-    uint32_t* data_ = nullptr;
+    uint32_t *data_ = nullptr, *spare_ = nullptr;
     uint32_t* pinned_ = nullptr;
     cudaArray_t array_ = nullptr;
     cudaStream_t stream_ = nullptr;
@@ -254,6 +271,8 @@ void step(Neighbour& self, const std::string& state, useconds_t rest) {
         self.copy();
     else if (state == "managed" || state == "unmanaged")
         self.burst(state == "unmanaged");
+    else if (state == "repeatable")
+        self.compute_apart();
     else if (state == "graph")
         self.run_graph();
     else if (state == "printing")
@@ -266,6 +285,7 @@ int neighbour(const std::string& state, size_t mib, useconds_t rest) {
     Neighbour self(mib);
     if (state == "array") self.make_array();
     if (state == "graph") self.make_graph();
+    if (state == "repeatable") self.make_spare();
     if (state == "waiting") self.begin_wait();
     self.start_over();
     ready();
@@ -282,12 +302,13 @@ int neighbour(const std::string& state, size_t mib, useconds_t rest) {
     return 0;
 }
 
-int worker() {
+int worker(unsigned every) {
     Neighbour self(1);
+    self.make_spare();
     ready();
     for (unsigned done = 0; !line_waits() && self.lives();) {
-        self.compute();
-        if (++done % 100 == 0) std::printf("%u\n", done), std::fflush(stdout);
+        self.compute_apart();
+        if (++done % every == 0) std::printf("%u\n", done), std::fflush(stdout);
     }
     return self.lives() ? 0 : 3;
 }
@@ -340,8 +361,9 @@ int main(int count, char** arguments) {
     if (side == "neighbour" && count > 3)
         return neighbour(arguments[2], std::strtoul(arguments[3], nullptr, 10),
                          count > 4 ? static_cast<useconds_t>(std::atoi(arguments[4])) : 100);
-    if (count == 2 && arguments[1] == std::string("worker")) return worker();
+    if (side == "worker") return worker(std::max(1, std::atoi(arguments[2])));
     if (side == "culprit") return culprit(arguments[2], count > 3 ? std::atoi(arguments[3]) : 0);
-    std::fprintf(stderr, "usage: bench_faults neighbour STATE MIB [US] | culprit KIND [ROUNDS] | worker\n");
+    std::fprintf(stderr,
+                 "usage: bench_faults neighbour STATE MIB [US] | culprit KIND [ROUNDS] | worker EVERY\n");
     return 2;
 }

@@ -11,9 +11,10 @@ CONTEXT = ("load", "store", "misaligned", "trap", "assert", "stack", "instructio
 TAKEN_OVER = (*CONTEXT, "endless")     # another process of the server goes on
 HARMLESS = ("kill_client", "kill_keeper", "memory")
 KINDS = (*TAKEN_OVER, *HARMLESS, "kill_server")
-STATES = ("idle", "asking", "held", "computing", "copying", "managed", "unmanaged", "graph", "waiting",
-          "printing", "starting", "array", "strict", "beside_strict")
+STATES = ("idle", "asking", "held", "computing", "copying", "repeatable", "managed", "unmanaged", "graph",
+          "waiting", "printing", "starting", "array", "strict", "beside_strict")
 GOES_ON = ("idle", "asking", "held")   # has nothing under way: it must go on
+AGAIN = ("repeatable",)                # what is under way can be executed again: it must go on
 ENDS = ("array", "graph")              # cannot be carried over: it must end
 APART = ("strict", "beside_strict")    # the two have no context in common: it must go on
 
@@ -41,7 +42,9 @@ def promised(kind, state, keeper):
         return {"ends"}
     if state == "held":
         return {"goes on", "not held"}
-    return {"goes on"} if state in GOES_ON else {"goes on", "ends"}
+    if state in GOES_ON or (state in AGAIN and kind in CONTEXT):
+        return {"goes on"}
+    return {"goes on", "ends"}
 
 
 def table(rows, keeper):

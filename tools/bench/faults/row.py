@@ -2,8 +2,9 @@
 
 For a third of the time two workers compute alone, then beside a tenant that starts a program --tries times,
 at equal distances, whose kernel makes an illegal access. A worker that ended with the error is started again;
-the time that this takes counts. Right is: the tenant is refused for a growing time, so that it loses the
-context ever more rarely, and the workers get at least AT_LEAST of what they get alone.
+the time that this takes counts. Right is: the tenant is refused for a growing time (at first not at all, then
+for 15, 30 and 60 s, where the budget leaves so much), so few of its tries lose the context, and the workers
+get at least AT_LEAST of what they get alone.
 """
 import re
 import threading
@@ -13,6 +14,8 @@ AT_LEAST = 0.8
 WORKERS = 2
 ALONE = 1 / 3   # of the budget
 LONGEST = 300   # seconds in all, where the budget is longer
+GROWS = 1.5   # a time for which it is refused, of the one before; it doubles
+MOST = 0.2    # of its tries that lose the context
 REFUSED = re.compile(r"(\d+) times within an hour")
 
 
@@ -35,9 +38,9 @@ class Workers:
             thread.join()
 
     def work(self, place):
-        before = 0
+        before, every = 0, 5 if self.faults.options.device == "sim" else 100
         while not self.over:
-            child = self.faults.child(self.runtime, "worker", tenant=f"worker{place}")
+            child = self.faults.child(self.runtime, "worker", every, tenant=f"worker{place}")
             while not self.over and child.process.poll() is None:
                 time.sleep(0.02)
                 self.done[place] = before + counted(child)
@@ -55,8 +58,8 @@ class Workers:
 
 
 def counted(child):
-    numbers = re.findall(rb"(\d+)\n", child.out)
-    return int(numbers[-1]) if numbers else 0
+    last = child.out.rsplit(b"\n", 2)
+    return int(last[-2]) if len(last) > 1 and last[-2].isdigit() else 0
 
 
 def row_of_faults(faults):
@@ -95,13 +98,14 @@ def judge(faults, tries, found):
     at = [each["at_s"] for each in tries if each["outcome"] == "faults"]
     gaps = [round(later - sooner, 1) for sooner, later in zip(at, at[1:])]
     share = found["beside"] / found["alone"] if found["alone"] else 0
-    beyond = gaps[3:]   # three faults are free, and after the fourth the tenant is refused
+    # Longer than all before. Where it is not known whose a fault was, the next one may come at once.
+    longest = [gap for i, gap in enumerate(gaps) if all(gap > GROWS * before for before in gaps[:i])]
     problems = [f"a try {each['outcome']}: {each['said']}" for each in tries if each["outcome"] == "fails"]
     if not at:
         problems.append("no try faulted")
-    if len(at) == len(tries):
-        problems.append("the tenant was never refused")
-    if any(later <= sooner for sooner, later in zip(beyond, beyond[1:])):
+    if len(at) > MOST * len(tries):
+        problems.append(f"it lost the context {len(at)} times of {len(tries)}")
+    if len(longest) < 4:
         problems.append("the time for which it is refused does not grow")
     if share < AT_LEAST:
         problems.append(f"the others got {share:.2f} of what they get alone")
