@@ -65,10 +65,11 @@ class Faults:
         self.cases = [(repeat, kind, state) for repeat in range(options.repeats)
                       for state in options.states.split(",") for kind in options.kinds.split(",")]
 
-    def child(self, runtime, *arguments, tenant, priority=0, guard=True, **variables):
+    def child(self, runtime, *arguments, tenant, priority=0, guard=True, patience=PATIENCE,
+              **variables):
         variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY=str(priority), **variables)
         return Child([self.program, *map(str, arguments)], {**self.environment, **variables},
-                     self.places.preload, PATIENCE, stdin=True, guard=guard)
+                     self.places.preload, patience, stdin=True, guard=guard)
 
     def runtime(self):
         return Runtime(self.places, SMT_KEEPER=self.options.keeper, SMT_POLICY="priority")

@@ -40,7 +40,8 @@ class Workers:
     def work(self, place):
         before, every = 0, 5 if self.faults.options.device == "sim" else 100
         while not self.over:
-            child = self.faults.child(self.runtime, "worker", every, tenant=f"worker{place}")
+            child = self.faults.child(self.runtime, "worker", every, tenant=f"worker{place}",
+                                      patience=2 * LONGEST)
             while not self.over and child.process.poll() is None:
                 time.sleep(0.02)
                 self.done[place] = before + counted(child)
