@@ -87,6 +87,9 @@ public:
         return all;
     }
 
+    // The first number that may be under way; those from there on are under_way().operations.
+    uint64_t first_left(uint64_t synchronized) const { return std::max(synchronized, complete_by_word()); }
+
 private:
     uint64_t complete_by_word() const {
         const uint32_t change = changes_.load();

@@ -213,8 +213,13 @@ Lane::Step Lane::next_record(uint64_t tail) {
         make_room(record, &status, &reply_bytes);
         await_room(record, &status, &reply_bytes);
     }
-    if (status != CUDA_SUCCESS) [[unlikely]]
+    if (status != CUDA_SUCCESS) [[unlikely]] {
         execute_again(record, &status, &reply_bytes);
+        // Not that the client is gone, as a stream says that was abandoned at the fault, or that a launch was
+        // held back, which has no meaning any more.
+        if (const CUresult fatal = session_.server().fatal(); status != CUDA_SUCCESS && fatal != CUDA_SUCCESS)
+            status = fatal;
+    }
     if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]
         status = ended;  // work that it waited for may have been dropped
     let_go();
@@ -280,6 +285,8 @@ CUresult Lane::call_handler(const RecordHeader& record, uint32_t* reply_bytes) {
               protocol::Writer(wants_reply ? reply : nullptr, wants_reply ? protocol::kReplyBytes : 0),
               wants_reply};
     CUresult status = handler(call);
+    if (session_.launch_log()) [[unlikely]]
+        note_launch(record, status);
     if (!wants_reply) return status;
     if (!call.out.good()) {
         session_.note(fmt::format("the reply to operation {} is too long", record.op));

@@ -105,6 +105,7 @@ private:
     Step next_record(uint64_t tail);
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
+    void note_launch(const protocol::RecordHeader& record, CUresult status);
     CUresult wait_lane(const protocol::RecordHeader& record);
     void make_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);

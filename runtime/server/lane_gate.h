@@ -20,6 +20,7 @@ public:
     enum Reason : uint32_t {
         kSuspended = 1,  // `smt suspend` (suspension.h)
         kOutOfTurn = 2,  // its memory made room for another one (swapper.h)
+        kReissued = 4,   // after a takeover: launches of before come first (takeover/reissue.cpp)
     };
     void close(Reason reason);
     void open(Reason reason);

@@ -9,6 +9,7 @@
 #include "runtime/server/lane.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/takeover/launch_log.h"
 #include "runtime/thread/futex.h"
 
 namespace smt::runtime::server {
@@ -92,6 +93,16 @@ void Lane::await_fate() {
     stopping_.store(told_to_stop_.load());
 }
 
+// For a takeover. Called before the record's uses are noted as such.
+void Lane::note_launch(const RecordHeader& record, CUresult status) {
+    const std::pair<uint32_t, uint64_t> use =
+        used_.empty() ? std::pair<uint32_t, uint64_t>{~0u, 0}
+                      : std::pair{used_.back().stream->reference, used_.back().number};
+    session_.launch_log()->note(
+        static_cast<Op>(record.op), status == CUDA_SUCCESS, is_fatal(status), use,
+        std::string(reinterpret_cast<const char*>(record_.get()), record.payload_bytes));
+}
+
 bool Lane::leaves_open(CUresult status) {
     if (final_ || !session_.server().takes_over()) return false;
     left_open_ = left_open_ || is_fatal(status) || session_.held();
@@ -113,9 +124,6 @@ void Lane::execute_again(const RecordHeader& record, CUresult* status, uint32_t*
     final_ = true;
     *reply_bytes = 0;
     *status = execute(record, reply_bytes);
-    if (*status != CUDA_SUCCESS && session_.server().fatal() != CUDA_SUCCESS)
-        *status =
-            session_.server().fatal();  // not that a launch was held back, which has no meaning any more
     final_ = left_open_ = unrepeatable_ = false;
 }
 

@@ -238,13 +238,38 @@ void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     note(fmt::format("{} context is {}: {}.{}{} {}", one_tenant_ ? "the tenant's own" : "the shared",
                      context_lives() ? "given up" : "lost", fault_, cleared.empty() ? "" : " ",
                      cleared.empty() ? "" : cleared + ".",
-                     held ? "Programs with nothing under way go on in another process"
-                          : "Every session gets this error; the next program starts a fresh server when "
-                            "this one has left"));
+                     held
+                         ? "Programs with nothing under way, or with launches that can be executed again, go "
+                           "on in another process"
+                         : "Every session gets this error; the next program starts a fresh server when "
+                           "this one has left"));
     if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
     const auto suspect = [](const Suspect& each) { return !each.cleared(); };
-    if (held && std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1)
-        offences_.add(std::find_if(at_fault.begin(), at_fault.end(), suspect)->name, journal::now_ns());
+    for (const Suspect& each : at_fault)
+        if (suspect(each)) suspected_.insert(each.name);
+    knows_culprit_ = std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1;
+    if (held && knows_culprit_) offences_.add(*suspected_.begin(), journal::now_ns());
+}
+
+void Server::blame(const std::string& tenant, uint64_t others) {
+    std::lock_guard lock(blame_mutex_);
+    blamed_ = tenant;
+    others_ = others;
+    judge();
+}
+
+void Server::cleared() {
+    std::lock_guard lock(blame_mutex_);
+    ++cleared_;
+    judge();
+}
+
+void Server::judge() {
+    if (blamed_.empty() || cleared_ < others_) return;
+    offences_.add(blamed_, journal::now_ns());
+    note(fmt::format("the fault was tenant {}'s: what others had under way was executed again, and is over",
+                     blamed_));
+    blamed_.clear();
 }
 
 void Server::expect_takeover(std::function<bool()> ready, std::function<bool()> comes,

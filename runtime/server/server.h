@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -118,6 +119,16 @@ public:
     void decided() { holds_.store(false), decided_.store(true); }  // each of them has left or was given up
     const std::string& fault_text() const { return fault_; }       // once fatal()
     Offences& offences() { return offences_; }
+    // Launches that were under way at a fault (takeover/reissue.cpp). reissue(): held while those of a
+    // session are executed again. suspected(): kernels of the tenant were under way at the fault.
+    std::mutex& reissue() { return reissue_; }
+    // knows_culprit(): of no other session.
+    bool suspected(const std::string& tenant) const { return suspected_.contains(tenant); }
+    bool knows_culprit() const { return knows_culprit_; }
+    // In the process that takes over. blame(): the fault was the tenant's if the launches of `others`
+    // sessions do not fault again. cleared(): those of one of them have not.
+    void blame(const std::string& tenant, uint64_t others);
+    void cleared();
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }
 
@@ -137,6 +148,7 @@ public:
     TenantAccounts& tenant_accounts() { return tenant_accounts_; }
 
 private:
+    void judge();  // caller holds blame_mutex_
     std::vector<Session*> borrow_if(const std::function<bool(const Session&)>& wanted);
     // Of each session, in order. The caller of this and the next one holds mutex_.
     std::vector<Suspect> suspects() const;
@@ -166,6 +178,12 @@ private:
     std::function<void()> begin_takeover_;
     std::atomic<bool> holds_{false};
     std::atomic<bool> decided_{false};
+    std::mutex reissue_;
+    std::set<std::string> suspected_;  // tenants; set before holds_, as the next one
+    bool knows_culprit_ = false;
+    std::mutex blame_mutex_;  // guards what follows
+    std::string blamed_;
+    uint64_t others_ = 0, cleared_ = 0;
     Offences offences_;
     Watchdog watchdog_{*this};
     std::string fault_;       // description of the fault; set before fatal_

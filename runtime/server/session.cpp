@@ -86,6 +86,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       moves_name_(server.journal().name("a fill or copy in device memory")),
       moves_treatment_(server.journal().name("has a door")),
       dispatched_(tenant_of(server, id, journal_name_, hello)),
+      launch_log_(server.expects_takeover() ? std::make_unique<LaunchLog>() : nullptr),
       host_account_(std::make_shared<MemoryAccount>(most_host_memory())),
       arena_(device_.driver(), host_account_),
       streams_(device_.driver(), arena_),

@@ -36,6 +36,7 @@
 #include "runtime/server/objects/events.h"
 #include "runtime/server/objects/handles.h"
 #include "runtime/server/streams.h"
+#include "runtime/server/takeover/launch_log.h"
 #include "runtime/settings/table.h"
 
 namespace smt::runtime::server {
@@ -81,9 +82,10 @@ public:
     // why_not_still(): what keeps it, for people.
     bool stands_still();
     std::string why_not_still() const;
-    void nudge();                         // wakes those that wait for something that will not come
-    std::string why_not_carried() const;  // reasons, for people; empty: save() is complete
-    std::string save();                   // of a session that stands still
+    void nudge();                   // wakes those that wait for something that will not come
+    std::string why_not_carried();  // reasons, for people; empty: save() is complete
+    std::string save();             // of a session that stands still
+    bool repeats() const { return !reissued_.empty(); }       // launches of it are executed again there
     void give_up(CUresult fatal, const std::string& reason);  // it stays here, and its program gets the error
     void leave() { fate_.store(Fate::kLeft); }  // another process has it: its threads stand still for good
     bool left() const { return fate_.load() == Fate::kLeft; }
@@ -101,6 +103,7 @@ public:
     };
     bool serve_taken(Taken& taken);
     // Suspension (suspension.h).
+    LaunchLog* launch_log() const { return launch_log_.get(); }  // null: no takeover is expected
     LaneGate& gate() { return gate_; }
     const LaneGate& gate() const { return gate_; }
     const std::shared_ptr<dispatch::Tenant>& dispatched_tenant() const { return dispatched_; }
@@ -215,6 +218,14 @@ private:
     CUresult check_kept_move(const TakenLaunch& taken);
     journal::Entry entry_of_kept(const KeptLaunch& launch) const;
     CUresult launch_kept();
+    // Launches that were under way at the fault, and may be executed again (reissue.cpp).
+    std::string why_work_stays();
+    void save_reissued(protocol::StateWriter& out) const;
+    CUresult restore_reissued(protocol::Reader& in);
+    void reissue();
+    bool await_reissue();
+    bool client_left() const;
+    CUresult execute_reissued(bool* over);
     std::string start_lanes();
     bool next_message(ControlMessage& message);
     void journal_unsupported(const std::string& function, uint64_t count);
@@ -263,6 +274,9 @@ private:
     std::string told_if_ended_;
 
     std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
+    const std::unique_ptr<LaunchLog> launch_log_;
+    std::vector<LaunchLog::Entry> reissued_;  // to be executed again: until then, and in the state
+    CUresult ended_at_ = CUDA_SUCCESS;        // reissued_: the error of the fault
 
     LaneGate gate_;
     std::atomic<int> ended_with_{CUDA_SUCCESS};  // by end_work()

@@ -96,8 +96,9 @@ bool Session::live() {
 
 bool Session::live_on() {
     server_.add(*this);
-    if (gate_.closed()) begin_suspended();
+    if (gate_.closed(LaneGate::kSuspended)) begin_suspended();
     write_journal(journal::Kind::kSessionOpened, program_);
+    if (!reissued_.empty()) reissue();
     answer_control_guarded();
     teardown();
     {

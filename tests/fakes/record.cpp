@@ -74,6 +74,9 @@ CUresult record(const char* name, const char* format, va_list arguments) {
             used += vsnprintf(line + used, sizeof line - used - 1, format, arguments);
             if (used > static_cast<int>(sizeof line) - 2) used = sizeof line - 2;
         }
+        const char* queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+        if (queues && strcmp(name, "cuInit") == 0)  // where the driver reads it
+            used += snprintf(line + used, sizeof line - used - 1, " connections=%.15s", queues);
         line[used++] = '\n';
         if (write(now.file, line, used) < 0) perror("SMT_FAKE_RECORD");
     }

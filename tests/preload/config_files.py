@@ -50,13 +50,20 @@ def stop(place):
     wait_for(lambda: gone(pid), "the server has ended")
 
 
+def calls_of(place):
+    """What the driver was asked."""
+    return (place.folder / "calls").read_text()
+
+
 def precedence_of_settings(place):
     """The environment, the user's file, the administrator's: for the server, and what a program says to
     it."""
     files(place, user='policy = "fair"\nmemory_limit = "64M"\n',
-          system='policy = "fifo"\nmemory_limit = "1M"\n[limits]\nlanes = 4\nhost_memory = "64M"\n')
+          system='policy = "fifo"\nmemory_limit = "1M"\n[limits]\nlanes = 4\nhost_memory = "64M"\n'
+                 'connections = 8\n')
     assert place.run("charges")[0] == "all counted\n"   # it needs both limits of 64M
     assert policy_of(place) == "fair"
+    assert "cuInit connections=8\n" in calls_of(place), calls_of(place)
     crowd = place.start("crowd", 9, tenant="crowd")
     assert crowd.stdout.readline() == "begun\n"
     crowd.stdin.write("go\n")
@@ -77,6 +84,7 @@ def files_without_the_command(place):
     done = by_hand(place, "scale")
     assert done.returncode == 0, done
     assert policy_of(place) == "fair"
+    assert "cuInit connections=32\n" in calls_of(place), calls_of(place)
     problem = "smt.toml:1: idle_seconds is 'soon'; it takes a number from 0 to 86400; the default is used"
     assert problem in log_of(place), log_of(place)
     stop(place)

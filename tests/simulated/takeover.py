@@ -238,6 +238,97 @@ def constants_go_on(smt, programs):
         place.wait_until_empty()
 
 
+def begin_apart(program):
+    """Its kernels are under way from now on."""
+    program.stdin.write("begin\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "begun\n"
+
+
+def go_astray(culprit):
+    """A kernel that is not executed again."""
+    output = culprit.communicate("go\n", timeout=PATIENCE)[0]
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+
+
+def apart_goes_on(smt, programs, **environment):
+    """Launches that were under way are executed again where that comes to the same, with the events behind
+    them, by a process that another one could take over from."""
+    with Over(smt, programs) as place:
+        place.environment.update(environment)
+        survivor, culprit = place.survivor("survivor", "apart"), place.survivor("culprit", "astray")
+        place.await_standby()
+        begin_apart(survivor)
+        go_astray(culprit)
+        say(survivor, "on")
+        assert re.search(r"survivor, pid \d+\): 4 launches and events were executed again", place.log()), \
+            place.log()
+        say(survivor, "again")
+        finish_survivor(survivor)
+        place.wait_until_empty()
+
+
+def managed_apart_goes_on(smt, programs):
+    """The same where the kernels are managed."""
+    apart_goes_on(smt, programs, SMT_COMPILE=MANAGED)
+
+
+def not_again(smt, programs, how, reason):
+    with Over(smt, programs) as place:
+        program, culprit = place.survivor(how, how), place.survivor("culprit", "astray")
+        place.await_standby()
+        begin_apart(program)
+        go_astray(culprit)
+        ends_because(place, program, how, f"kernels of it were under way.*again: kernel slow_copy {reason}")
+
+
+def in_place_ends(smt, programs):
+    """A launch that reads what it writes is not executed again."""
+    not_again(smt, programs, "in_place", "reads memory that it writes")
+
+
+def back_ends(smt, programs):
+    """Nor is one that reads what a later one writes."""
+    not_again(smt, programs, "back", "reads memory that kernel slow_copy behind")
+
+
+def culprit_again(smt, programs):
+    """Where it is not known which launch has faulted, it is executed again as well, once: then it ends its
+    program. Others, with nothing under way or with launches that are executed again, go on."""
+    with Over(smt, programs) as place:
+        idle, survivor = place.survivor("idle"), place.survivor("survivor", "apart")
+        culprit = place.survivor("culprit", "beyond")
+        place.await_standby()
+        begin_apart(survivor)
+        output = culprit.communicate("go\n", timeout=PATIENCE)[0]
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        for program in (idle, survivor):
+            say(program, "on")
+            finish_survivor(program)
+        served = re.findall(r"serves from now on, (\d) of 3 sessions", place.log())
+        assert served == ["3", "2"], place.log()
+        assert "in kernel beyond of tenant culprit" in place.log(), place.log()   # by the second fault
+
+
+def known_by_the_others(smt, programs):
+    """Of two programs with kernels under way one ends, and what the other one had does not fault again: the
+    fault counts against the first, whose tenant is refused in the end."""
+    with Over(smt, programs) as place:
+        for turn in range(4):
+            survivor = place.survivor(f"survivor{turn}", "apart")
+            culprit = place.survivor("culprit", "astray")
+            place.await_standby()
+            begin_apart(survivor)
+            go_astray(culprit)
+            say(survivor, "on")
+            said = "the fault was tenant culprit's"
+            wait_for(lambda said=said, count=turn + 1: place.log().count(said) == count, place.log)
+            finish_survivor(survivor)
+        refused = place.start("culprit", "work", "2", "8")
+        output = refused.communicate(timeout=PATIENCE)[0]
+        assert refused.returncode != 0 and "4 times within an hour" in output, output
+
+
 def two_faults(smt, programs):
     """The process that took over is taken over from in turn."""
     with Over(smt, programs) as place:

@@ -67,9 +67,10 @@ public:
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;
         };
-        // As many hardware queues as there are: a stream that waits must not hold up another tenant's
-        // stream that happens to share its queue.
-        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+        // By default as many hardware queues as there are: a stream that waits must not hold up another
+        // tenant's stream that happens to share its queue. The driver reads the variable in cuInit.
+        const std::string queues = std::to_string(settings::number_of(settings::Id::kConnections));
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues.c_str(), 1);
         if (!check("cuInit", driver_.cuInit(0))) return false;
         if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
         *found = true;

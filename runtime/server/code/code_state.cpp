@@ -93,6 +93,13 @@ std::string CodeTable::why_not_carried() const {
     return {};
 }
 
+std::variant<smt::image::Effects, smt::image::Problem> CodeTable::effects(uint32_t id) const {
+    const ImagePointer found = image(id);
+    if (!found || !found->origin) return smt::image::Problem{"an image of it is not kept"};
+    const ImageOrigin& origin = *found->origin;
+    return smt::image::effects({origin.bytes.data(), origin.bytes.size()}, origin.architecture);
+}
+
 void CodeTable::save(protocol::StateWriter& out) {
     std::scoped_lock lock(attributes_, mutex_);
     std::vector<const LoadedKernel*> kernels;

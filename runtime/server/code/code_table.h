@@ -20,11 +20,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/work.h"
+#include "runtime/image/effects.h"
 #include "runtime/image/printing.h"
 #include "runtime/jit/decision.h"
 #include "runtime/jit/opened.h"
@@ -86,7 +88,8 @@ struct LoadedKernel {
 struct ImageOrigin {
     std::string record;
     std::vector<char> bytes;
-    Charge charge;  // of `bytes`
+    int architecture = 0;  // the device's: 90
+    Charge charge;         // of `bytes`
 };
 
 struct Image {
@@ -179,6 +182,8 @@ public:
         std::function<CUresult(const protocol::FunctionAttribute& attribute)> set;
     };
     CUresult restore(protocol::Reader& in, const Loading& loading);
+    // What the kernels of an image read and write. Problem: that is not known.
+    std::variant<smt::image::Effects, smt::image::Problem> effects(uint32_t image) const;
     // While restore() loads an image: its variables, of which the values are in the session's memory. Null:
     // it does not.
     const MovedVariables* taken_variables() const { return taken_variables_ ? &*taken_variables_ : nullptr; }

@@ -4,7 +4,9 @@
 //   standby: kReady                                        has its context
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
 //            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
-//            kDone                                         all sessions were sent
+//            kDone                                         all sessions were sent. text: whose fault it was,
+//            if
+//                                                          none of `value` sessions faults again
 //
 // On a session's line, which is a socket of its own:
 //

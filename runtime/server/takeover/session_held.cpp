@@ -88,7 +88,7 @@ void Session::give_up(CUresult fatal, const std::string& reason) {
 }
 
 // Each part is empty, or save() writes it. A new part of a session needs a line here, or one in save().
-std::string Session::why_not_carried() const {
+std::string Session::why_not_carried() {
     std::string reasons;
     const auto add = [&](const std::string& reason) {
         if (!reason.empty()) reasons += (reasons.empty() ? "" : "; ") + reason;
@@ -100,7 +100,7 @@ std::string Session::why_not_carried() const {
     if (server_.measuring()) add("its kernels are measured");
     if (server_.call_trace()) add("its calls are timed");
     if (dispatched_->tried()) add("it is under an experiment");
-    add(streams_.why_not_carried());
+    add(why_work_stays());
     add(handles_.why_not_carried());
     add(events_.why_not_carried());
     if (server_.sharing().holds_for(id_)) add("descriptors of its memory are open");

@@ -2,11 +2,11 @@
 //
 //   state := version, table hash, Hello, place, arena, streams, events, callbacks, handles, memory, code,
 //   limits,
-//            launches that were kept back, lanes, what its program has not fetched yet
+//            launches that were kept back, launches to be executed again, lanes, what its program has not
+//            fetched yet
 //
 // The order is the one in which they are made again: addresses before what lies there, streams before lanes.
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -19,6 +19,7 @@
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/takeover/scratch_lane.h"
 #include "runtime/server/takeover/taken_hello.h"
 
 namespace smt::runtime::server {
@@ -36,23 +37,6 @@ struct SavedPlace {
 struct SavedLimit {
     uint64_t limit;
     uint64_t value;
-};
-
-// Memory for a lane that only replays records.
-class ScratchLane {
-public:
-    ScratchLane()
-        : address_(mmap(nullptr, protocol::kLaneBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
-    ~ScratchLane() {
-        if (address_ != MAP_FAILED) munmap(address_, protocol::kLaneBytes);
-    }
-    ScratchLane(const ScratchLane&) = delete;
-    ScratchLane& operator=(const ScratchLane&) = delete;
-    uint64_t address() const { return address_ == MAP_FAILED ? 0 : reinterpret_cast<uint64_t>(address_); }
-
-private:
-    void* const address_;
 };
 
 }  // namespace
@@ -85,6 +69,7 @@ std::string Session::save() {
     for (const auto& [limit, value] : code_->limits().wanted()) limits.push_back({limit, value});
     out.list(limits);
     save_kept_launches(out);
+    save_reissued(out);
     std::lock_guard lock(mutex_);
     std::vector<Lane::Saved> lanes;
     std::vector<uint64_t> ends = lane_ends_;
@@ -132,7 +117,9 @@ bool Session::live_again(Taken& taken) {
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
         note("it goes on here");
-        if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
+        if (!reissued_.empty())
+            gate_.close(LaneGate::kReissued);  // they come first
+        else if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
             end_because(fmt::format("a launch that was kept back fails: error {}", static_cast<int>(status)));
         problem = start_lanes();
         if (problem.empty()) return live_on();
@@ -163,6 +150,7 @@ CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
     SMT_TRY(memory_->restore(in, taken.claim));
     SMT_TRY(restore_code(in));
     SMT_TRY(restore_kept_launches(in));
+    SMT_TRY(restore_reissued(in));
     SMT_TRY(restore_lanes(in));
     captures_ = in.scalar<uint32_t>();
     launches_.store(in.scalar<uint64_t>());

@@ -180,7 +180,7 @@ void Standby::await_answers(Server& server, std::vector<Line> lines, HandedOver*
 
 // Each when its threads stand still: one whose call does not return holds no other up.
 void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool goes,
-                            std::vector<Line>* lines) {
+                            std::vector<Line>* lines, std::set<std::string>* ended) {
     const auto until = Clock::now() + (server.context_lives() ? kWorkEnds : kStandStill);
     while (!waiting.empty()) {
         const bool late = Clock::now() > until;
@@ -199,14 +199,27 @@ void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool 
             }
             if (why.empty() && server.context_lives()) session->streams().note_what_is_over();
             if (why.empty()) why = send_session(*session, &line.socket);
-            if (why.empty())
+            if (why.empty()) {
                 lines->push_back(line);
-            else
-                session->give_up(server.fatal(), why);
+                continue;
+            }
+            if (server.suspected(session->tenant())) ended->insert(session->tenant());
+            session->give_up(server.fatal(), why);
         }
         waiting = std::move(left);
         if (!waiting.empty()) usleep(kNudge);
     }
+}
+
+// Names the tenant whose fault it was, if those that go on can be cleared: it is the only suspect that ends.
+Packet Standby::done_packet(const std::vector<Line>& lines, const std::set<std::string>& ended) {
+    const auto repeats = [](const Line& line) { return line.session->repeats(); };
+    const auto others = static_cast<uint64_t>(std::count_if(lines.begin(), lines.end(), repeats));
+    const bool known =
+        ended.size() == 1 && others != 0 && std::none_of(lines.begin(), lines.end(), [&](const Line& line) {
+            return line.session->repeats() && ended.contains(line.session->tenant());
+        });
+    return make_packet(PacketKind::kDone, others, known ? *ended.begin() : "");
 }
 
 HandedOver Standby::hand_over(Server& server, int listening, int lock) {
@@ -217,8 +230,9 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     const std::vector<Session*> sessions = server.held_sessions();
     // Before any program ends: the dispatcher would then make launches that it has kept back.
     for (Session* session : sessions) session->nudge();
-    send_sessions(server, sessions, result.server, &lines);
-    if (result.server) put_packet(socket_, make_packet(PacketKind::kDone));
+    std::set<std::string> ended;
+    send_sessions(server, sessions, result.server, &lines, &ended);
+    if (result.server) put_packet(socket_, done_packet(lines, ended));
     await_answers(server, std::move(lines), &result);
     server.decided();
     drop();

@@ -1,5 +1,6 @@
 // The server's end of a takeover: a second process of this program that has its context and its socket to the
-// keeper, and waits. After a fault it gets the sessions that have nothing under way.
+// keeper, and waits. After a fault it gets the sessions that have nothing under way, or only
+// launches that may be executed again.
 //
 // tick() and hand_over() are for the main thread; ready() and comes() for any.
 #pragma once
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ class Device;
 
 namespace smt::runtime::server {
 
+struct Packet;
 class Server;
 class Session;
 
@@ -47,7 +50,10 @@ private:
     };
     std::string start();
     bool begin(Server& server, int listening, int lock);
-    void send_sessions(Server& server, std::vector<Session*> waiting, bool goes, std::vector<Line>* lines);
+    // `ended`: gets the tenants that stay, and of which kernels were under way.
+    void send_sessions(Server& server, std::vector<Session*> waiting, bool goes, std::vector<Line>* lines,
+                       std::set<std::string>* ended);
+    static Packet done_packet(const std::vector<Line>& lines, const std::set<std::string>& ended);
     std::string send_session(Session& session, int* line);
     std::string take_answer(const Line& line);
     void await_answers(Server& server, std::vector<Line> lines, HandedOver* result);

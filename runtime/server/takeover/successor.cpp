@@ -143,6 +143,7 @@ void Successor::take_sessions(Server& server, Listener& listener) {
         files.clear();
     }
     keeper::close_all(files);
+    if (said.kind == PacketKind::kDone && said.text[0] != 0) server.blame(said.text, said.value);
     places->await();
 }
 

@@ -8,6 +8,12 @@
 //   survivor long   leaves a kernel of a second under way, and waits for it after the first line
 //   survivor moves  after the first line: a kernel of a second, a copy of what it computes, and a fill of
 //   that
+//   survivor apart  after the first line: two kernels of a second with an event behind each, of which each
+//                   writes other memory than it reads; it waits for them after the second line
+//   survivor back   the same, but the second one writes what the first one reads
+//   survivor in_place  the same with kernels that read what they write
+//   survivor beyond    after the first line: a kernel that writes far behind its memory
+//   survivor astray    the same with one that also reads its memory
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -71,9 +77,62 @@ again:
     ret;
 }
 
+// to[i] = from[i] + rounds * i
+.visible .entry slow_copy(.param .u64 from, .param .u64 to, .param .u32 rounds)
+{
+    .reg .pred %p;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %ntid.x;
+    mov.u32 %r2, %tid.x;
+    mad.lo.s32 %r3, %r0, %r1, %r2;
+    ld.param.u32 %r4, [rounds];
+    ld.param.u64 %rd0, [from];
+    ld.param.u64 %rd1, [to];
+    mul.wide.u32 %rd2, %r3, 4;
+    add.s64 %rd0, %rd0, %rd2;
+    add.s64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r6, [%rd0];
+again:
+    add.u32 %r6, %r6, %r3;
+    sub.u32 %r4, %r4, 1;
+    setp.ne.u32 %p, %r4, 0;
+    @%p bra again;
+    st.global.u32 [%rd1], %r6;
+    ret;
+}
+
+// Reads *to as well.
+.visible .entry astray(.param .u64 to)
+{
+    .reg .b32 %r;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [to];
+    ld.global.u32 %r, [%rd];
+    add.s64 %rd, %rd, 17592186044416;
+    st.global.u32 [%rd], %r;
+    ret;
+}
+
+// Writes far behind *to.
+.visible .entry beyond(.param .u64 to)
+{
+    .reg .b32 %r;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [to];
+    add.s64 %rd, %rd, 17592186044416;
+    mov.u32 %r, 1;
+    st.global.u32 [%rd], %r;
+    ret;
+}
+
+// By what it reads it cannot be executed again.
 .visible .entry endless()
 {
+    .reg .b32 %r;
 again:
+    mov.u32 %r, %clock;
     bra again;
 }
 )";
@@ -159,6 +218,47 @@ void move_behind_a_kernel(CUmodule module, CUdeviceptr numbers, CUstream stream)
     for (const unsigned each : found) REQUIRE(each == 5);
 }
 
+// Two launches in a row, with an event behind each, from part to part of its memory.
+struct Apart {
+    static constexpr unsigned kTurns = 150;  // a second or so
+    CUdeviceptr parts[3] = {};
+    CUevent events[2] = {};
+
+    void begin(CUmodule module, CUstream stream, const std::string& how) {
+        CUfunction copy = nullptr;
+        unsigned rounds = kTurns;
+        GO(cuModuleGetFunction(&copy, module, "slow_copy"));
+        for (CUdeviceptr& part : parts) GO(cuMemAlloc(&part, kBlocks * kThreads * 4));
+        if (how == "back") parts[2] = parts[0];
+        if (how == "in_place") parts[1] = parts[2] = parts[0];
+        for (CUevent& event : events) GO(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        GO(cuMemsetD32(parts[0], 3, kBlocks * kThreads));
+        GO(cuCtxSynchronize());
+        for (int i = 0; i < 2; ++i) {
+            void* parameters[] = {&parts[i], &parts[i + 1], &rounds};
+            GO(cuLaunchKernel(copy, kBlocks, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr));
+            GO(cuEventRecord(events[i], stream));
+        }
+    }
+    void look() {
+        std::vector<unsigned> found(kBlocks * kThreads);
+        GO(cuEventSynchronize(events[1]));
+        GO(cuEventQuery(events[0]));
+        for (unsigned turn = 1; turn < 3; ++turn) {
+            GO(cuMemcpyDtoH(found.data(), parts[turn], kBlocks * kThreads * 4));
+            for (unsigned i = 0; i < kBlocks * kThreads; ++i) REQUIRE(found[i] == 3 + turn * kTurns * i);
+        }
+    }
+};
+
+void write_beyond(CUmodule module, const char* name, CUdeviceptr memory) {
+    CUfunction beyond = nullptr;
+    void* parameters[] = {&memory};
+    CHECK(cuModuleGetFunction(&beyond, module, name));
+    GO(cuLaunchKernel(beyond, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    GO(cuCtxSynchronize());
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -188,12 +288,22 @@ int main(int count, char** arguments) {
         CHECK(cuCtxSynchronize());
         compute_slowly(module, numbers, program.streams[0]);
     }
+    Apart apart;
     if (how == "moves") CHECK(cuMemAlloc(&numbers, 2 * kBlocks * kThreads * 4));
     preload::say("ready");
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
         if (how == "moves") {
             move_behind_a_kernel(module, numbers, program.streams[0]);
+        } else if (how == "apart" || how == "back" || how == "in_place") {
+            if (!apart.parts[0]) {
+                apart.begin(module, program.streams[0], how);
+                preload::say("begun");
+                continue;
+            }
+            apart.look();
+        } else if (how == "beyond" || how == "astray") {
+            write_beyond(module, arguments[1], program.small);
         } else if (numbers) {
             GO(cuStreamSynchronize(program.streams[0]));
             look_at_slow(numbers);

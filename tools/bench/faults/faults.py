@@ -1,28 +1,31 @@
 #!/usr/bin/env python3
-"""What a fault of one program's kernel does to the program beside it, under SMT_KEEPER=takeover.
+"""What a fault of one program does to the program beside it, and to those that come: a campaign.
 
-    faults.py --out OUT [--build BUILD] [--kinds load,store,misaligned,trap,endless]
-              [--states idle,asking,held,...]
-              [--repeats 5] [--mib 256] [--budget SECONDS] [--keeper takeover] [--device sim]
+    faults.py --out OUT [--build BUILD] [--kinds load,trap,...] [--states idle,copying,...] [--repeats 5]
+              [--at-once SERVERS] [--mib 64] [--budget SECONDS] [--keeper takeover] [--device sim]
+              [--experiment campaign|row]
 
-Each case is a neighbour in a state (parties.cu), a program whose kernel faults, and what became of the
-neighbour: it goes on with the right bits, it ended with the error of the fault, its bits are wrong, or it
-hangs. In the state held its launch may have come before the urgent program's: then it was not held, and ends.
-Cases follow one another on one server, so each takeover but the first one is from a process that took
-over itself. Recorded are the neighbour's longest call while the fault was dealt with (asking), its first
+Each run is a neighbour in a state (parties.cu), a program that goes wrong in one of the KINDS of promises.py,
+and what became of the neighbour: it goes on with the right bits, it ended with an error, its bits are wrong,
+or it hangs. In the state held its launch may have come before the urgent program's: then it was not held,
+and ends. In the state starting the program starts at the moment of the fault. In the states strict and
+beside_strict the neighbour computes all the time; in the first it is a strict tenant (smt run --isolation
+strict), in the second the culprit is.
+
+Runs follow one another on a server until it is gone, so each takeover but the first one is from a process
+that took over itself. --at-once runs that many servers side by side, each with a runtime folder of its own,
+on one GPU. Recorded are the neighbour's longest call while the fault was dealt with (asking), its first
 computation after it, and what the log says of the takeover; `new` is how long a program takes to start right
-after the fault. Wrong, and the exit code 1: bits that are not right, a hang, an end of a neighbour that had
-nothing under way. --keeper 0 is the server without a takeover, for comparison: every neighbour ends.
-
-In the states strict and beside_strict the neighbour computes all the time; in the first it is a strict tenant
-(smt run --isolation strict), in the second the culprit is. Wrong is then whatever is not going on, with every
---keeper.
+after the fault, and it must run. --keeper 0 is the server without a takeover, for comparison.
 
 The kind endless is a kernel that does not end, of a program with SMT_KERNEL_LIMIT=1. Without a takeover such
-a limit is refused, so it is no kind with --keeper 0 or 1.
+a limit is refused, so it is no kind with --keeper 0 or 1. kill_client, kill_server and kill_keeper are
+SIGKILL; memory is a program that allocates until its limit, and once more than there is.
 
-Results: OUT/faults.jsonl as cases end, OUT/faults.json with all of them and the figures by state, and a
-table. With --budget no case is begun after that time; SIGTERM likewise ends the run after its case.
+Results: OUT/faults.jsonl with a line a run as they end, OUT/faults.json with all of them and the figures by
+state, and tables: times by state, and for each kind and state what is promised and what was seen. The exit
+code is 1 where a promise was broken. With --budget no run is begun after that time; SIGTERM likewise ends the
+campaign after the runs under way. --experiment row is row.py.
 """
 import argparse
 import glob
@@ -33,23 +36,18 @@ import re
 import signal
 import statistics
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
 from measurement import built_twice  # noqa: E402
+from promises import APART, ERRORS, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
+from row import row_of_faults  # noqa: E402
 
-KINDS = "load,store,misaligned,trap,endless"
-STATES = "idle,asking,held,computing,copying,array,strict,beside_strict"
-GOES_ON = ("idle", "asking", "held")   # has nothing under way: it must go on
-ENDS = ("array",)                      # cannot be carried over: it must end
-APART = ("strict", "beside_strict")    # the two have no context in common: it must go on
-ERRORS = {"load": ("cudaErrorIllegalAddress",), "store": ("cudaErrorIllegalAddress",),
-          "misaligned": ("cudaErrorMisalignedAddress",),
-          "trap": ("cudaErrorLaunchFailure", "cudaErrorIllegalInstruction"),
-          "endless": ("cudaErrorLaunchTimeout",)}
 LIMIT = "1"   # seconds, of the kind endless
+MEMORY_LIMIT = "256M"   # of the kind memory
 PATIENCE = 60
 REST = {None: 100, "sim": 40_000}   # us between calls of the state asking: longer than grace in SMT_SIM
 ROUNDS = {None: 40_000_000, "sim": 300}   # of the urgent program's kernel in the state held: a second or so
@@ -61,75 +59,130 @@ class Faults:
         self.places = Places(options.build, options.preload)
         self.program, self.environment = built_twice(options, "bench_faults", one_context=1, grace=20)
         self.lines = Lines(os.path.join(options.out, "faults.jsonl"))
-        self.number, self.over = 0, False
-        self.until = time.monotonic() + options.budget
+        self.numbers, self.lock, self.over = iter(range(1, 1 << 30)), threading.Lock(), False
+        self.begun = time.monotonic()
+        self.until = self.begun + options.budget
+        self.cases = [(repeat, kind, state) for repeat in range(options.repeats)
+                      for state in options.states.split(",") for kind in options.kinds.split(",")]
 
-    def child(self, runtime, *arguments, tenant, priority=0, **variables):
+    def child(self, runtime, *arguments, tenant, priority=0, guard=True, patience=PATIENCE,
+              **variables):
         variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY=str(priority), **variables)
         return Child([self.program, *map(str, arguments)], {**self.environment, **variables},
-                     self.places.preload, PATIENCE, stdin=True)
+                     self.places.preload, patience, stdin=True, guard=guard)
+
+    def runtime(self):
+        return Runtime(self.places, SMT_KEEPER=self.options.keeper, SMT_POLICY="priority")
 
     def run(self):
-        """All cases. A server that did not survive one is followed by another one."""
+        """All cases, --at-once of them at a time. How many were not begun."""
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "over", True))
-        cases = [(repeat, kind, state) for repeat in range(self.options.repeats)
-                 for state in self.options.states.split(",") for kind in self.options.kinds.split(",")]
-        while cases and not self.ended():
-            with Runtime(self.places, SMT_KEEPER=self.options.keeper, SMT_POLICY="priority") as runtime:
-                while cases and not self.ended():
-                    repeat, kind, state = cases.pop(0)
-                    row = self.lines.add(repeat=repeat, kind=kind, state=state,
-                                         **self.case(runtime, kind, state))
-                    print("{kind:10} {state:10} {outcome:10} {note}".format(note=row.get("why", ""), **row),
-                          flush=True)
-                    if not row["server_lives"]:
-                        break
-        return len(cases)
+        threads = [threading.Thread(target=self.serve) for _ in range(self.options.at_once)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return len(self.cases)
 
-    def ended(self):
-        return self.over or time.monotonic() > self.until
+    def next_case(self):
+        with self.lock:
+            over = self.over or time.monotonic() > self.until or not self.cases
+            return None if over else self.cases.pop(0)
 
-    def case(self, runtime, kind, state):
-        self.number += 1
-        neighbour = self.child(runtime, "neighbour", "computing" if state in APART else state,
-                               self.options.mib, REST[self.options.device],
-                               tenant=f"neighbour{self.number}", priority=-1, **isolation(state == "strict"))
-        rounds = ROUNDS[self.options.device] if state == "held" else 0
-        # A tenant that faults again and again would be refused.
-        culprit = self.child(runtime, "culprit", kind, rounds, tenant=f"culprit{self.number}", priority=1,
-                             **({"SMT_KERNEL_LIMIT": LIMIT} if kind == "endless" else {}),
-                             **isolation(state == "beside_strict"))
-        started = neighbour.wait_ready(PATIENCE) and culprit.wait_ready(PATIENCE)
-        before = runtime.status() or {"pid": 0}
-        if not started or not self.await_standby(runtime, before["pid"]):
-            return self.failed(runtime, "the programs or the standby do not start", neighbour, culprit)
-        told = time.monotonic()
-        culprit.tell()
-        if state == "held":
-            if not wait_for(lambda: b"AT WORK" in culprit.out):
-                return self.failed(runtime, "the urgent program does not begin", neighbour, culprit)
-            neighbour.tell()
-        ended = culprit.finish()
-        fault = time.monotonic()
-        new = self.start_new(runtime) if self.options.keeper == "takeover" else {}
-        if state != "beside_strict":
-            self.await_successor(runtime, before["pid"])
-        neighbour.tell()
-        row = self.judge(kind, state, neighbour.finish(), ended, self.reason(runtime))
-        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
-                   **self.takeover(runtime, before["pid"]))
-        after = runtime.status()
-        row["server_lives"] = after is not None and (self.options.keeper == "takeover"
-                                                     or state == "beside_strict")
-        if state == "beside_strict" and (after or {}).get("pid") != before["pid"]:
-            row.update(ok=False, why=row["why"] + "; the shared server did not stay")
+    def serve(self):
+        """Cases on one server; where it did not survive one, on another one."""
+        case = self.next_case()
+        while case:
+            with self.runtime() as runtime:
+                lives = True
+                while case and lives:
+                    lives = self.record(runtime, *case)["server_lives"]
+                    case = self.next_case()
+
+    def record(self, runtime, repeat, kind, state):
+        began = time.monotonic()
+        try:
+            row = self.case(runtime, next(self.numbers), kind, state)
+        except OSError as error:   # such as no process for a program
+            row = {"outcome": "not begun", "ok": False, "server_lives": False, "why": str(error)}
+        row = self.lines.add(repeat=repeat, kind=kind, state=state, at_s=round(began - self.begun, 1),
+                             seconds=round(time.monotonic() - began, 2), **row)
+        print("{kind:12} {state:14} {outcome:10} {note}".format(note=row.get("why", ""), **row), flush=True)
         return row
 
+    def start_neighbour(self, runtime, number, state):
+        doing = "computing" if state in APART else "idle" if state == "starting" else state
+        return self.child(runtime, "neighbour", doing, self.options.mib, REST[self.options.device],
+                          tenant=f"neighbour{number}", priority=-1, **isolation(state == "strict"))
+
+    def start_culprit(self, runtime, number, kind, state):
+        does = "none" if kind.startswith("kill_") else kind
+        rounds = ROUNDS[self.options.device] if state == "held" or kind == "kill_client" else 0
+        limits = {"endless": {"SMT_KERNEL_LIMIT": LIMIT}, "memory": {"SMT_MEMORY_LIMIT": MEMORY_LIMIT}}
+        # A tenant that faults again and again would be refused.
+        return self.child(runtime, "culprit", does, rounds, tenant=f"culprit{number}", priority=1,
+                          guard=kind != "kill_client", **limits.get(kind, {}),
+                          **isolation(state == "beside_strict"))
+
+    def case(self, runtime, number, kind, state):
+        culprit = self.start_culprit(runtime, number, kind, state)
+        neighbour = None if state == "starting" else self.start_neighbour(runtime, number, state)
+        children = [child for child in (culprit, neighbour) if child]
+        started = all(child.wait_ready(PATIENCE) for child in children)
+        before = self.status(runtime)
+        if not started or not self.await_standby(runtime, before["pid"]):
+            return self.failed(runtime, "the programs or the standby do not start", *children)
+        told = time.monotonic()
+        neighbour = neighbour or self.start_neighbour(runtime, number, state)
+        if kind in ("kill_server", "kill_keeper"):
+            self.kill(runtime, kind, before["pid"])
+        culprit.tell()
+        at_work = state == "held" or kind == "kill_client"
+        if at_work and kind != "kill_server" and not wait_for(lambda: b"AT WORK" in culprit.out):
+            return self.failed(runtime, "the urgent program does not begin", neighbour, culprit)
+        if state == "held":
+            neighbour.tell()
+        if kind == "kill_client":
+            culprit.kill()
+        ended = culprit.finish()
+        fault = time.monotonic()
+        return self.aftermath(runtime, number, kind, state, before, neighbour, ended, (told, fault))
+
+    def aftermath(self, runtime, number, kind, state, before, neighbour, ended, times):
+        told, fault = times
+        new = self.start_new(runtime)
+        taken_over = kind in TAKEN_OVER and state != "beside_strict" and self.options.keeper == "takeover"
+        if taken_over:
+            self.await_successor(runtime, before["pid"])
+        neighbour.tell()
+        end, reason = neighbour.finish(), self.reason(runtime, number)
+        row = self.judge(kind, state, end, ended, reason, new)
+        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
+                   **self.takeover(runtime, before["pid"]))
+        after = self.status(runtime)
+        stays = kind in ("kill_client", "memory") or state == "beside_strict" and kind in TAKEN_OVER
+        if stays and after["pid"] != before["pid"]:
+            row.update(ok=False, why=row["why"] + "; the shared server did not stay")
+        row["server_lives"] = after["pid"] != 0 and (stays or taken_over)
+        return row
+
+    def status(self, runtime):
+        return runtime.status() or {"pid": 0}
+
+    def kill(self, runtime, kind, server):
+        keepers = re.findall(r"belongs to smt-keeper, process (\d+)", whole_log(runtime))
+        victim = server if kind == "kill_server" else int(keepers[-1]) if keepers else 0
+        if victim > 0:
+            os.kill(victim, signal.SIGKILL)
+
     def start_new(self, runtime):
-        """A program that comes right after the fault: it waits for the process that takes over."""
+        """A program that comes right after the fault: it waits for the process that takes over, or starts a
+        server."""
         environment = {**self.environment, **runtime.variables(SMT_TENANT="new")}
         done = run([self.program, "culprit", "none"], environment, self.places.preload, PATIENCE)
-        return {"new_ms": round(done["seconds"] * 1000, 1), "new_right": "cudaSuccess" in done["out"]}
+        right = "cudaSuccess" in done["out"]
+        return {"new_ms": round(done["seconds"] * 1000, 1), "new_right": right,
+                "new_said": "" if right else tail(done["out"] + done["err"], 300)}
 
     def await_standby(self, runtime, pid):
         if self.options.keeper != "takeover":
@@ -148,17 +201,19 @@ class Faults:
             return {}
         return {"carried": int(found[1]), "sessions": int(found[2]), "takeover_ms": int(found[3])}
 
-    def reason(self, runtime):
+    def reason(self, runtime, number):
         """Why the neighbour was not carried over, by the log; empty: it was."""
-        found = re.search(rf"\(neighbour{self.number}, pid \d+\): it ends, as it cannot go on in another "
+        found = re.search(rf"\(neighbour{number}, pid \d+\): it ends, as it cannot go on in another "
                           r"process: (.*)", whole_log(runtime))
         return found[1] if found else ""
 
-    def judge(self, kind, state, end, culprit, reason):
+    def judge(self, kind, state, end, culprit, reason, new):
         row = {"culprit_said": tail(culprit["out"].replace("READY\n", "").strip(), 200), "reason": reason}
         problems = []
         if not any(error in culprit["out"] for error in ERRORS[kind]):
             problems.append("the culprit says " + tail(culprit["out"] + culprit["err"], 200))
+        if not new["new_right"]:
+            problems.append("a program that came after it failed: " + new["new_said"])
         said = re.search(r"\{.*\}", end["out"])
         if end["rc"] == 124:
             row["outcome"] = "hangs"
@@ -168,18 +223,12 @@ class Faults:
         else:
             row.update(json.loads(said[0]))
             row["outcome"] = "wrong" if not row["right"] else "ends" if row["error"] else "goes on"
-        wanted = {"goes on", "ends"}
-        if state in APART:
-            wanted = {"goes on"}
-        elif self.options.keeper != "takeover" or state in ENDS:
-            wanted = {"ends"}
-        elif state in GOES_ON:
-            wanted = {"goes on"}
-            under_way = row["outcome"] == "ends" and "kernels of it were under way" in reason
-            if state == "held" and under_way:   # its launch came first
-                row["outcome"], wanted = "not held", {"not held"}
-        if row["outcome"] not in wanted:
-            problems.append(f"the neighbour {row['outcome']}: " + tail(end["err"], 400))
+        under_way = row["outcome"] == "ends" and "kernels of it were under way" in reason
+        if state == "held" and under_way:   # its launch came first
+            row["outcome"] = "not held"
+        if row["outcome"] not in promised(kind, state, self.options.keeper):
+            problems.append(f"the neighbour {row['outcome']}: {row.get('error', '')} "
+                            + tail(end["err"], 400))
         return {**row, "ok": not problems, "why": "; ".join(problems)}
 
     def failed(self, runtime, why, *children):
@@ -222,8 +271,10 @@ class Faults:
                               if name in found else "-"
                               for name in ("longest_ms", "first_ms", "takeover_ms", "new_ms"))
             print(f"{state:10} {found['cases']:5} {found['ok']:4}  {outcomes:34} {times}")
-        if left:
-            print(f"{left} cases were not begun: the time was over")
+        print("\n" + table(self.lines.all, self.options.keeper))
+        broken = sum(not row["ok"] for row in self.lines.all)
+        print(f"\n{len(self.lines.all)} runs in {time.monotonic() - self.begun:.0f} s, {broken} of them "
+              "with a broken promise" + (f"; {left} were not begun: the time was over" if left else ""))
 
 
 def isolation(strict):
@@ -259,20 +310,28 @@ def main():
     parser.add_argument("--program", help="in place of BUILD/bin/bench_faults")
     parser.add_argument("--out", required=True)
     parser.add_argument("--kinds", help="default: all")
-    parser.add_argument("--states", default=STATES)
+    parser.add_argument("--states", default=",".join(STATES))
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--mib", type=int, default=256, help="of the neighbour's memory")
+    parser.add_argument("--at-once", type=int, default=1, metavar="SERVERS")
+    parser.add_argument("--mib", type=int, default=64, help="of the neighbour's memory")
     parser.add_argument("--budget", type=float, default=3600)
     parser.add_argument("--keeper", choices=("takeover", "1", "0"), default="takeover")
     parser.add_argument("--device", choices=("sim",))
+    parser.add_argument("--experiment", choices=("campaign", "row"), default="campaign")
+    parser.add_argument("--tries", type=int, default=100, help="of the experiment row")
     options = parser.parse_args()
-    kinds = KINDS if options.keeper == "takeover" else KINDS.replace(",endless", "")
-    options.kinds = options.kinds or kinds
+    kinds = [kind for kind in KINDS if options.keeper == "takeover" or kind != "endless"]
+    kinds = [kind for kind in kinds if options.keeper != "0" or kind != "kill_keeper"]
+    options.kinds = options.kinds or ",".join(kinds)
     for name, known in (("kinds", kinds), ("states", STATES)):
-        if unknown := set(getattr(options, name).split(",")) - set(known.split(",")):
-            parser.error(f"--{name}: {', '.join(sorted(unknown))}: none of {known}")
+        if unknown := set(getattr(options, name).split(",")) - set(known):
+            parser.error(f"--{name}: {', '.join(sorted(unknown))}: none of {','.join(known)}")
+    if options.at_once < 1:
+        parser.error("--at-once takes a number from 1 on")
     os.makedirs(options.out, exist_ok=True)
     faults = Faults(options)
+    if options.experiment == "row":
+        return row_of_faults(faults)
     left = faults.run()
     faults.write(left)
     return 0 if faults.lines.all and all(row["ok"] for row in faults.lines.all) else 1

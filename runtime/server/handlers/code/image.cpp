@@ -101,6 +101,7 @@ std::unique_ptr<ImageOrigin> keep_origin(Call& call, std::string record) {
     if (!origin->charge.take(call.session.host_account(), upload.size())) return nullptr;
     origin->bytes = upload;
     origin->record = std::move(record);
+    origin->architecture = architecture_of(call);
     return origin;
 }
 
