@@ -52,11 +52,15 @@ void Swapper::note_out(const Step& step, const Suspension::Moved& moved) {
 }
 
 void Swapper::note_in(const Step& step, const Suspension::Moved& moved, const std::string& after) {
-    turns_.served(step.requester, MemoryTurns::Clock::now());
+    const TimePoint now = MemoryTurns::Clock::now();
+    const MemoryTurns::Duration waited = turns_.waits(step.requester, now);
+    turns_.served(step.requester, now);
     if (step.with) answer(step.requester, Answer::kTryAgain);
-    server_.note(fmt::format("{} has its memory again: {} in {:.1f} ms{} (copies {:.1f}, mapping {:.1f})",
-                             called(step.requester), in_mebibytes(moved.bytes), in_milliseconds(moved.took),
-                             after, in_milliseconds(moved.copying), in_milliseconds(moved.mapping)));
+    server_.note(
+        fmt::format("{} has its memory again: {} in {:.1f} ms{} (copies {:.1f}, mapping {:.1f}), "
+                    "{:.1f} ms after it asked",
+                    called(step.requester), in_mebibytes(moved.bytes), in_milliseconds(moved.took), after,
+                    in_milliseconds(moved.copying), in_milliseconds(moved.mapping), in_milliseconds(waited)));
 }
 
 void Swapper::count_in(uint32_t session, const Suspension::Moved& moved) {

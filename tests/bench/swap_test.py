@@ -55,6 +55,8 @@ class Simulated(unittest.TestCase):
         self.assertEqual([each["passes"] for each in work["alone"]],
                          [each["passes"] for each in work["together"]])
         self.assertEqual(len(cells["cells_ms"]), 2)
+        for row in (work, cells):
+            self.assertIn("ms after it asked", "".join(row["moves_log"]))
         self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
 
     def test_four_programs(self):

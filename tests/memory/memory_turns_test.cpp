@@ -183,6 +183,8 @@ TEST_CASE("memory turns: a turn is kept, and requests wait for its end", "[memor
     device.now += 2s;
     device.settle();
     CHECK(device.of(1).out);
+    CHECK(device.turns.waits(1, device.now) >= 2s);
+    CHECK(device.turns.waits(2, device.now) == 0s);
     device.now = step.again;
     device.settle();
     CHECK_FALSE(device.of(1).out);

@@ -168,6 +168,12 @@ uint64_t MemoryTurns::missing(uint32_t id) const {
     return found == places_.end() ? 0 : found->second.missing;
 }
 
+MemoryTurns::Duration MemoryTurns::waits(uint32_t id, TimePoint now) const {
+    const auto found = places_.find(id);
+    const bool asks = found != places_.end() && found->second.asked != TimePoint{};
+    return asks ? Duration(now - found->second.asked) : Duration::zero();
+}
+
 uint64_t MemoryTurns::turns(uint32_t id) const {
     const auto found = places_.find(id);
     return found == places_.end() ? 0 : found->second.turns;

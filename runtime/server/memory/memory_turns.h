@@ -88,6 +88,7 @@ public:
     // Of a program that is out and asks: bytes for which no room can be made as things are; 0: it will come
     // in.
     uint64_t missing(uint32_t id) const;
+    Duration waits(uint32_t id, TimePoint now) const;  // since it asked; zero: it does not ask
     double speed() const { return speed_; }  // bytes a second
 
 private:

@@ -96,6 +96,12 @@ def plan(options):
     print(f"about {total:.0f} s in all")
 
 
+def moves_log(runtime):
+    """What the server says of each move: its parts, and for how long it was asked for."""
+    said = ("makes room for", "has its memory again", "is not moved")
+    return [line for line in runtime.log(10**7).splitlines() if any(words in line for words in said)]
+
+
 class Ballast:
     """Memory that is not there for smt: another program has it. A context manager."""
 
@@ -149,7 +155,7 @@ class Swapping:
                 with Runtime(self.places, SMT_LIMITS=limits, **more) as runtime:
                     try:
                         case = self.work if kind == "work" else self.cells
-                        return case(runtime, mib, count)
+                        return {**case(runtime, mib, count), "moves_log": moves_log(runtime)}
                     except (RuntimeError, json.JSONDecodeError, TypeError) as error:
                         return {"ok": False, "why": f"{error} {runtime.log(800)}"}
         except RuntimeError as error:
@@ -257,7 +263,9 @@ def describe(row):
     if not row["ok"]:
         return text + "FAILS: " + row.get("why", "words are wrong")
     if row["kind"] == "cells":
-        return text + (f"cells {row['cell_ms']:9.1f} ms, longest {row['longest_cell_ms']:9.1f}")
+        asked = re.findall(r"tenant idle .* ([\d.]+) ms after it asked", "\n".join(row["moves_log"]))
+        return text + (f"cells {row['cell_ms']:9.1f} ms, longest {row['longest_cell_ms']:9.1f}, "
+                       f"of which the wait for its memory {', '.join(asked)}")
     parts = ", ".join(f"{name} {ms:.1f}" for name, ms in row["parts_ms"].items())
     return text + (f"against {row['against']:.3f} ({row['against_passes']:.3f} of the passes), "
                    f"turns {row['turns']}, switch {row['switch_ms']:.1f} ms ({parts}), "
