@@ -162,14 +162,6 @@ std::string Swapper::called(uint32_t session) {
     return borrowed.sessions.empty() ? "a program that has ended" : borrowed.sessions.front()->called();
 }
 
-void Swapper::stays(uint32_t session, const std::string& why) {
-    server_.note(why);
-    std::lock_guard lock(mutex_);
-    Known& known = known_[session];
-    known.stays_until = MemoryTurns::Clock::now() + kStays;
-    known.why = why;
-}
-
 // Host memory for what a program on the device has to give back for those that are out, ahead of that: to pin
 // it takes longer than the copy. A block at a time, and when nothing has moved for a while. True: there is
 // more to do.

@@ -33,7 +33,21 @@ void add_parts(const Suspension::Moved& moved, protocol::TurnFigures& figures) {
     ++figures.moves;
 }
 
+bool has_ended(Server& server, uint32_t session) {
+    return Borrowed(server, server.borrow(session)).sessions.empty();
+}
+
 }  // namespace
+
+// But for one that has ended, which is no reason to say anything.
+void Swapper::stays(uint32_t session, const std::string& why) {
+    if (has_ended(server_, session)) return;
+    server_.note(why);
+    std::lock_guard lock(mutex_);
+    Known& known = known_[session];
+    known.stays_until = MemoryTurns::Clock::now() + kStays;
+    known.why = why;
+}
 
 void Swapper::note_out(const Step& step, const Suspension::Moved& moved) {
     {
@@ -112,7 +126,7 @@ void Swapper::exchange(const Step& step) {
         server_.suspension().exchange(step.id, step.bytes, step.requester, kRestForTurn);
     turns_.moved(step.requester, both.out.bytes + both.in.bytes,
                  for_speed(both.out, both.out.took + both.in.took));
-    left(step, both.out);
+    if (both.out.bytes != 0 || !has_ended(server_, step.requester)) left(step, both.out);
     if (both.in.bytes) count_in(step.requester, both.in);
     if (!both.in.problem.empty()) does_not_come(step.requester, both.in);
     if (both.came) note_in(step, both.in, " more");
