@@ -148,8 +148,8 @@ def turns_killed(smt, programs):
 
 
 def turns_killed_moving(smt, programs):
-    """The same beside two, where memory moves half of the time: one that is killed is mostly in the middle of a
-    move, out or in, or beside one."""
+    """The same beside two, where memory moves half of the time: one that is killed is mostly in the middle of
+    a move, out or in, or beside one."""
     chance = random.Random(5)
     with Crowd(smt, programs) as place:
         stays = [place.program(f"stays{i}", "work") for i in range(2)]

@@ -89,7 +89,7 @@ public:
     // in.
     uint64_t missing(uint32_t id) const;
     Duration waits(uint32_t id, TimePoint now) const;  // since it asked; zero: it does not ask
-    double speed() const { return speed_; }  // bytes a second
+    double speed() const { return speed_; }            // bytes a second
 
 private:
     struct Place {
