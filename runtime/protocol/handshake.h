@@ -208,6 +208,11 @@ struct TurnFigures {
     uint64_t in_us = 0;
     uint64_t moves = 0;  // out and in
     uint64_t turns = 0;  // times that others made room for it
+    // Parts of its moves: until its work was at rest, which is not in out_us; host memory pinned; copies,
+    // with that; the device's memory mapped and unmapped. Of two programs that move at the same time each
+    // has its own, so the sum may exceed out_us and in_us.
+    uint64_t rest_us = 0, pin_us = 0, copy_us = 0, map_us = 0;
+    uint64_t missing_bytes = 0;  // it is out, and what has its room cannot be moved
 };
 
 // One per session.
@@ -241,7 +246,7 @@ struct TenantStatus {
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 496);
+static_assert(sizeof(TenantStatus) == 536);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

@@ -143,8 +143,8 @@ void Lane::run() {
         if (halted_.load()) await_fate();
         while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
             if (session_.gate().closed()) [[unlikely]] {
-                stand();
-                continue;
+                stand();  // and then it executes a record, also if the gate has closed again: so turns end
+                if (stopping_.load()) continue;
             }
             if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
             if (tail_ == head_) {

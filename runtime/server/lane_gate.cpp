@@ -40,6 +40,11 @@ void LaneGate::pass(device::Device& device, const std::function<bool()>& leaves)
     --standing_;
 }
 
+bool LaneGate::leaving() const {
+    std::lock_guard lock(mutex_);
+    return closed_.load() == 0 && standing_ != 0;
+}
+
 uint32_t LaneGate::standing() const {
     std::lock_guard lock(mutex_);
     return standing_;

@@ -32,6 +32,7 @@ public:
     void pass(device::Device& device, const std::function<bool()>& leaves);
     void look();                // lanes ask leaves() again
     uint32_t standing() const;  // lanes in pass()
+    bool leaving() const;       // it is open, and lanes are still in pass()
 
 private:
     std::atomic<uint32_t> closed_{0};  // reasons

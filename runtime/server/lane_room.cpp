@@ -53,20 +53,17 @@ void Lane::make_room(const protocol::RecordHeader& record, CUresult* status, uin
     if (missed == 0 || !session_.why_not_suspended().empty()) return;  // its limit, or it could not make room
     const device::HeldUp held(session_.id(), "device memory that others have");
     const auto interrupted = [&] { return stopping_.load() || session_.gate().closed(); };
+    Swapper::Request request(*swapper, session_);
     for (int tries = 0; tries < kTries && !stopping_.load(); ++tries) {
         let_go();
-        if (session_.gate().closed()) stand();
-        Swapper::Answer answer = Swapper::Answer::kNone;
-        {
+        request.ask(missed + (tries == 0 ? 0 : (uint64_t{1} << tries) * kChunkBytes));
+        Swapper::Answer answer = Swapper::Answer::kInterrupt;
+        while (answer == Swapper::Answer::kInterrupt && !stopping_.load()) {
+            if (session_.gate().closed()) stand();  // what it asks for it gets when it is in again
             const dispatch::ClockHandoff others(session_.device());
-            const uint64_t more = tries == 0 ? 0 : (uint64_t{1} << tries) * kChunkBytes;
-            answer = swapper->ask(session_, missed + more, interrupted);
+            answer = request.wait(interrupted);
         }
-        if (answer == Swapper::Answer::kNone) return;
-        if (answer == Swapper::Answer::kInterrupt) {
-            --tries;
-            continue;
-        }
+        if (answer != Swapper::Answer::kTryAgain) return;
         *reply_bytes = 0;
         *status = execute(record, reply_bytes);
         missed = TenantMemory::missed();

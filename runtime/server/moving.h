@@ -24,7 +24,5 @@ private:
 
 std::string in_mebibytes(uint64_t bytes);
 std::string why_not_moved(const ChunkMover::Outcome& outcome);  // for people
-// Host memory that is freed may wait for the device.
-void forget_copies(Server& server, Session& session);
 
 }  // namespace smt::runtime::server

@@ -14,6 +14,7 @@
 #include "runtime/server/log.h"
 #include "runtime/server/session.h"
 #include "runtime/server/swapper.h"
+#include "runtime/server/unpinning.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
@@ -44,6 +45,7 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
           [this](const std::string& line) { note(line); }, between_writes()) {
     device_.attach(journal_);
     measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });
+    unpinning_ = std::make_unique<Unpinning>(*this);
     swapper_ = Swapper::wanted(*this);
 }
 

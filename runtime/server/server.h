@@ -39,6 +39,7 @@ namespace smt::runtime::server {
 class DevicePrintf;
 class Session;
 class Swapper;
+class Unpinning;
 
 class Server {
 public:
@@ -83,6 +84,7 @@ public:
     void give_back(const std::vector<Session*>& sessions);
     void await_return(const Session& session);  // on its own thread, when it is closing
     Suspension& suspension() { return suspension_; }
+    Unpinning& unpinning() { return *unpinning_; }
     Swapper* swapper() const { return swapper_.get(); }  // null: tenants' memory fits the device together
 
     // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
@@ -207,6 +209,7 @@ private:
     jit::Opener opener_;
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
+    std::unique_ptr<Unpinning> unpinning_;
     std::unique_ptr<Swapper> swapper_;  // its thread uses the rest
 };
 

@@ -19,6 +19,7 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/unpinning.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
@@ -238,10 +239,9 @@ CUresult Session::open() {
 }
 
 void Session::open_memory() {
-    std::shared_ptr<SpareBlocks> spare;
-    if (server_.swapper()) spare = std::make_shared<SpareBlocks>(driver(), host_account_);
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
-                                                 tenant_account_, std::move(spare));
+                                                 tenant_account_, server_.unpinning().blocks(),
+                                                 server_.swapper() ? host_account_ : nullptr);
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);
     std::lock_guard lock(mutex_);

@@ -13,6 +13,7 @@
 #include "runtime/server/moving.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/unpinning.h"
 
 namespace smt::runtime::server {
 
@@ -63,6 +64,7 @@ std::string Suspension::try_suspend(const std::string& tenant, Sessions& session
     for (const Session* session : sessions)
         if (const std::string why = session->why_not_suspended(); !why.empty())
             return fmt::format("{} is not suspended: {}", session->called(), why);
+    server_.unpinning().begin();
     server_.close_gates(tenant);
     for (Session* session : sessions) server_.dispatcher().suspend(session->dispatched_tenant());
     std::string problem = come_to_rest(sessions, patience);
@@ -130,7 +132,7 @@ std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) 
     for (Session* session : sessions) {
         const AsGuest guest(*session);
         if (!problem.empty()) {
-            forget_copies(server_, *session);
+            session->memory().forget_copies();
             continue;
         }
         session->memory().release_copied();
@@ -187,7 +189,7 @@ std::string Suspension::move_in(const Sessions& sessions, SuspendReply* reply) {
             session->memory().release_copied();
             continue;
         }
-        forget_copies(server_, *session);
+        session->memory().forget_copies();
     }
     reply->moved_bytes = needed;
     reply->copied_ns = ns_since(begun);

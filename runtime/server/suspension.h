@@ -45,14 +45,26 @@ public:
     // wait, and chunks of at least so many bytes are in host memory, or all that can be. move_in(): its
     // memory is on the device, and it goes on.
     struct Moved {
+        using Time = std::chrono::nanoseconds;
         uint64_t bytes = 0;
-        std::chrono::nanoseconds took{};    // of the copies and of freeing or making the device's memory
-        std::chrono::nanoseconds making{};  // of that: host memory, which the next time is there
-        std::string problem;
-        bool no_host_memory = false;  // that is the problem
+        uint64_t freed = 0;  // of idle memory, which was not copied
+        Time rest{};         // until its work was at rest
+        Time took{};         // after that
+        // Of `took`: host memory, which the next time is there; copies, with that; the device's memory.
+        Time pinning{}, copying{}, mapping{};
+        std::string problem = {};
+        bool no_room = false;  // on the device: that is the problem
     };
     Moved move_out(uint32_t session, uint64_t bytes, std::chrono::milliseconds patience);
     Moved move_in(uint32_t session);
+    // Both at the same time: `comes` is out, and has room once so much of `leaves` is in host memory. What it
+    // has no room for stays away, and it stays out. in.took is what is left of the time when the last chunk
+    // is out.
+    struct Exchanged {
+        Moved out, in;
+        bool came = false;
+    };
+    Exchanged exchange(uint32_t leaves, uint64_t bytes, uint32_t comes, std::chrono::milliseconds patience);
 
 private:
     using Sessions = std::vector<Session*>;
@@ -66,6 +78,7 @@ private:
     std::string move_in(const Sessions& sessions, protocol::SuspendReply* reply);
     std::string missing_on_device(uint64_t needed) const;
     void let_go_on(const std::string& tenant, const Sessions& sessions);
+    std::string stop_for_turn(Sessions& sessions, std::chrono::milliseconds patience, bool* was_out);
     void let_go_on_in_turn(Session& session);
 
     Server& server_;

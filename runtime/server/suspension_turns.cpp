@@ -1,7 +1,7 @@
 // Suspension of one session, for turns, and what it has in common with that of tenants.
 #include <fmt/format.h>
 
-#include "runtime/dispatch/quiesce.h"
+#include "runtime/server/exchange.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
 #include "runtime/server/moving.h"
@@ -24,48 +24,42 @@ std::string why_not_moved(const ChunkMover::Outcome& outcome) {
     return fmt::format("{} fails with error {}", outcome.failed, static_cast<int>(outcome.status));
 }
 
-void forget_copies(Server& server, Session& session) {
-    if (session.memory().spare()) return session.memory().forget_copies();
-    const dispatch::Quiesce others(server.dispatcher(), session.dispatched(), dispatch::Quiesce::For::kFree);
-    session.memory().forget_copies();
-}
-
 void Suspension::let_go_on_in_turn(Session& session) {
     server_.device().let_go(session.id());
     session.gate().open(LaneGate::kOutOfTurn);
     if (!session.gate().closed()) server_.dispatcher().resume(session.dispatched_tenant());
 }
 
+// Empty: its calls wait, and its work is at rest. Without sessions: it has ended.
+std::string Suspension::stop_for_turn(Sessions& sessions, std::chrono::milliseconds patience, bool* was_out) {
+    if (sessions.empty()) return "its program has ended";
+    Session& session = *sessions.front();
+    *was_out = session.gate().closed(LaneGate::kOutOfTurn);
+    if (session.gate().closed(LaneGate::kSuspended)) return "it is suspended";
+    if (std::string why = session.why_not_suspended(); !why.empty()) return why;
+    session.gate().close(LaneGate::kOutOfTurn);
+    server_.dispatcher().suspend(session.dispatched_tenant());
+    std::string problem = come_to_rest(sessions, patience);
+    if (!problem.empty() && !sessions.empty() && !*was_out) let_go_on_in_turn(session);
+    return problem;
+}
+
 Suspension::Moved Suspension::move_out(uint32_t number, uint64_t bytes, std::chrono::milliseconds patience) {
     std::lock_guard turn(turn_);
     Borrowed borrowed(server_, server_.borrow(number));
-    if (borrowed.sessions.empty()) return {.problem = "its program has ended"};
-    Session& session = *borrowed.sessions.front();
-    if (session.gate().closed(LaneGate::kSuspended)) return {.problem = "it is suspended"};
-    if (const std::string why = session.why_not_suspended(); !why.empty()) return {.problem = why};
-    const bool was_out = session.gate().closed(LaneGate::kOutOfTurn);
-    session.gate().close(LaneGate::kOutOfTurn);
-    server_.dispatcher().suspend(session.dispatched_tenant());
+    const auto begun = TurnClock::now();
+    bool was_out = false;
     Moved moved;
-    moved.problem = come_to_rest(borrowed.sessions, patience);
-    if (borrowed.sessions.empty()) return moved;  // it is closing
-    if (moved.problem.empty()) {
+    moved.problem = stop_for_turn(borrowed.sessions, patience, &was_out);
+    if (!moved.problem.empty()) return moved;
+    Session& session = *borrowed.sessions.front();
+    moved.rest = TurnClock::now() - begun;
+    {
         const AsGuest guest(session);
-        const auto begun = TurnClock::now();
-        const uint64_t before = session.memory().bytes_away();
-        const ChunkMover::Outcome outcome = session.memory().copy_out(bytes);
-        if (outcome.status == CUDA_SUCCESS) {
-            session.memory().release_copied();
-            moved.bytes = session.memory().bytes_away() - before;
-            session.memory().forget_copies();  // of chunks that the driver did not unmap
-        } else {
-            moved.problem = why_not_moved(outcome);
-            moved.no_host_memory = outcome.missing != 0;
-        }
-        moved.took = TurnClock::now() - begun;
-        moved.making = outcome.making_host_memory;
+        move_groups_out(session, bytes, moved, [](uint64_t) { return true; });
     }
-    if ((!moved.problem.empty() || moved.bytes == 0) && !was_out) let_go_on_in_turn(session);
+    moved.took = TurnClock::now() - begun - moved.rest;
+    if (session.bytes_away() == 0 && !was_out) let_go_on_in_turn(session);
     return moved;
 }
 
@@ -82,15 +76,40 @@ Suspension::Moved Suspension::move_in(uint32_t number) {
         const ChunkMover::Outcome outcome = session.memory().bring_in();
         if (outcome.status != CUDA_SUCCESS) {
             moved.problem = missing_on_device(moved.bytes);
+            moved.no_room = !moved.problem.empty();
             if (moved.problem.empty()) moved.problem = why_not_moved(outcome);
             session.memory().release_copied();
             return moved;
         }
         session.memory().forget_copies();
+        moved.copying = outcome.copying;
+        moved.mapping = outcome.mapping;
     }
     moved.took = TurnClock::now() - begun;
     let_go_on_in_turn(session);
     return moved;
+}
+
+Suspension::Exchanged Suspension::exchange(uint32_t leaves, uint64_t bytes, uint32_t comes,
+                                           std::chrono::milliseconds patience) {
+    std::lock_guard turn(turn_);
+    Borrowed leaving(server_, server_.borrow(leaves));
+    const auto begun = TurnClock::now();
+    bool was_out = false;
+    Exchanged both;
+    both.out.problem = stop_for_turn(leaving.sessions, patience, &was_out);
+    if (!both.out.problem.empty()) return both;
+    Session& session = *leaving.sessions.front();
+    both.out.rest = TurnClock::now() - begun;
+    const Borrowed coming(server_, server_.borrow(comes));
+    Session* const other = coming.sessions.empty() ? nullptr : coming.sessions.front();
+    if (!other || other->gate().closed(LaneGate::kSuspended))
+        both.out.problem = "the program that it makes room for is not there any more";
+    else
+        Exchange(server_, session, *other).run(bytes, both);
+    if (session.bytes_away() == 0 && !was_out) let_go_on_in_turn(session);
+    if (both.came) let_go_on_in_turn(*other);
+    return both;
 }
 
 }  // namespace smt::runtime::server

@@ -5,27 +5,23 @@
 
 #include <algorithm>
 
-#include "runtime/dispatch/clock_handoff.h"
-#include "runtime/dispatch/quiesce.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
 #include "runtime/server/moving.h"
+#include "runtime/server/unpinning.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
-using Program = MemoryTurns::Program;
 using What = MemoryTurns::Step::What;
 
 constexpr auto kLookOften = std::chrono::milliseconds(2);  // while a program is out, or asks
 constexpr auto kLookIdle = std::chrono::milliseconds(50);  // else: whether programs are idle
-constexpr auto kAskPoll = std::chrono::milliseconds(5);
-// For kernels to stop or to end: a program that asks for room may do with less, one that is out cannot.
-constexpr std::chrono::seconds kRestForAllocation{10}, kRestForTurn{60};
-constexpr auto kQuiet = std::chrono::seconds(1);  // then host memory for the next turn is made
-constexpr auto kStays = std::chrono::seconds(1);  // of what could not be moved
+constexpr auto kQuiet = std::chrono::seconds(1);           // then host memory for the next turn is made
+constexpr auto kUnprepared = std::chrono::seconds(10);     // where there was no host memory
+constexpr uint64_t kMostPrepared = 16ull << 30;            // of one move, while it pins what it needs more
 
 double part_of_turn() { return static_cast<double>(settings::number_of(settings::Id::kSwapPart)) / 100; }
 
@@ -38,15 +34,12 @@ bool memory_comes(const Server& server) {
     return comes;
 }
 
-uint64_t in_microseconds(std::chrono::nanoseconds time) {
-    return static_cast<uint64_t>(time / std::chrono::microseconds(1));
-}
-
 }  // namespace
 
 std::unique_ptr<Swapper> Swapper::wanted(Server& server) {
     if (!settings::flag_of(settings::Id::kOversubscribe)) return nullptr;
     auto swapper = std::make_unique<Swapper>(server);
+    server.unpinning().begin();
     const std::string why = swapper->thread_.serve({"swapper", ""}, [it = swapper.get()] { it->run(); });
     if (why.empty()) return swapper;
     server.note("tenants' memory is not moved: " + why);
@@ -63,20 +56,6 @@ Swapper::~Swapper() {
     changed_.notify_all();
     answered_.notify_all();
     thread_.join();
-}
-
-Swapper::Answer Swapper::ask(const Session& session, uint64_t bytes,
-                             const std::function<bool()>& interrupted) {
-    std::unique_lock lock(mutex_);
-    const auto asked = asked_.insert(asked_.end(), {session.id(), bytes});
-    news_ = true;
-    changed_.notify_all();
-    const auto over = [&] { return leaves_ || server_.fatal() != CUDA_SUCCESS; };
-    while (!asked->answered && !over() && !interrupted()) answered_.wait_for(lock, kAskPoll);
-    const Answer without = over() ? Answer::kNone : Answer::kInterrupt;
-    const Answer answer = asked->answered ? asked->answer : without;
-    asked_.erase(asked);
-    return answer;
 }
 
 void Swapper::run() {
@@ -101,9 +80,10 @@ bool Swapper::look() {
         const bool watched = std::any_of(all.begin(), all.end(),
                                          [](const Program& each) { return each.out || each.asks != 0; });
         const Step step = turns_.next(all, watched ? free_bytes() : 0, MemoryTurns::Clock::now());
+        tell_missing(all);
         if (step.what == What::kNothing) {
-            prepare(all);
-            return watched;
+            const bool more = prepare(all);
+            return watched || more;
         }
         if (step.what == What::kRefuse && memory_comes(server_)) return true;
         if (!trimmed && (step.what == What::kOut || step.what == What::kRefuse)) {
@@ -122,7 +102,7 @@ uint64_t Swapper::free_bytes() const {
     return status == CUDA_SUCCESS ? free : 0;
 }
 
-std::vector<Program> Swapper::programs() {
+std::vector<Swapper::Program> Swapper::programs() {
     const Borrowed borrowed(server_, server_.borrow_all());
     const TimePoint now = MemoryTurns::Clock::now();
     std::vector<Program> all;
@@ -135,7 +115,7 @@ std::vector<Program> Swapper::programs() {
     return all;
 }
 
-Program Swapper::program_of(Session& session, TimePoint now) {
+Swapper::Program Swapper::program_of(Session& session, TimePoint now) {
     Program program{.id = session.id()};
     const bool suspended = session.gate().closed(LaneGate::kSuspended);
     program.here = session.memory().bytes_movable();
@@ -151,9 +131,11 @@ Program Swapper::program_of(Session& session, TimePoint now) {
     known.position = position;
     if (!why.empty()) known.why = fmt::format("{} cannot be moved: {}", session.called(), why);
     program.stays = program.stays || now < known.stays_until;
-    program.later = now < granted_until_;
-    if (const Asked* asked = first_of(program.id); asked && !program.out) program.asks = asked->bytes;
+    program.later = now < later_ || takes(0);
+    program.held = !program.out && (takes(program.id) || session.gate().leaving());
+    if (const Request* asks = first_of(program.id); asks && !suspended) program.asks = asks->bytes_;
     known.figures.turns = turns_.turns(program.id);
+    known.figures.missing_bytes = turns_.missing(program.id);
     return program;
 }
 
@@ -164,15 +146,11 @@ void Swapper::carry_out(const Step& step, const std::vector<Program>& programs) 
         case What::kNothing:
             return;
         case What::kOut:
-            return move_out(step);
+            return step.last ? exchange(step) : move_out(step);
         case What::kIn:
             return move_in(step);
         case What::kGrant:
             turns_.served(step.requester, stepped_);
-            {
-                std::lock_guard lock(mutex_);
-                granted_until_ = stepped_ + kAskPoll;
-            }
             return answer(step.requester, Answer::kTryAgain);
         case What::kRefuse:
             return refuse(step);
@@ -184,128 +162,22 @@ std::string Swapper::called(uint32_t session) {
     return borrowed.sessions.empty() ? "a program that has ended" : borrowed.sessions.front()->called();
 }
 
-void Swapper::move_out(const Step& step) {
-    const bool turn = std::any_of(seen_.begin(), seen_.end(),
-                                  [&](const Program& each) { return each.id == step.requester && each.out; });
-    const auto patience = turn ? kRestForTurn : kRestForAllocation;
-    Suspension::Moved moved = server_.suspension().move_out(step.id, step.bytes, patience);
-    if (moved.no_host_memory) {
-        free_spare_blocks();
-        moved = server_.suspension().move_out(step.id, step.bytes, patience);
-    }
-    const std::string name = called(step.id);
-    if (!moved.problem.empty()) return stays(step.id, name + " is not moved out: " + moved.problem);
-    if (moved.bytes == 0) return stays(step.id, name + " is not moved out: the driver keeps its memory");
-    turns_.moved(step.requester, moved.bytes, moved.took - moved.making);
-    {
-        std::lock_guard lock(mutex_);
-        protocol::TurnFigures& figures = known_[step.id].figures;
-        figures.out_bytes += moved.bytes;
-        figures.out_us += in_microseconds(moved.took);
-        ++figures.moves;
-    }
-    server_.note(fmt::format("{} makes room for {}: {} to host memory in {:.1f} ms", name,
-                             called(step.requester), in_mebibytes(moved.bytes),
-                             static_cast<double>(moved.took.count()) / 1e6));
-}
-
-void Swapper::move_in(const Step& step) {
-    const Suspension::Moved moved = server_.suspension().move_in(step.id);
-    const std::string name = called(step.id);
-    if (!moved.problem.empty() && free_bytes() < moved.bytes) {  // an allocation was faster
-        std::lock_guard lock(mutex_);
-        granted_until_ = MemoryTurns::Clock::now() + kAskPoll;
-        return;
-    }
-    if (!moved.problem.empty()) return stays(step.id, name + " is not moved in: " + moved.problem);
-    turns_.moved(step.id, moved.bytes, moved.took);
-    turns_.served(step.id, MemoryTurns::Clock::now());
-    {
-        std::lock_guard lock(mutex_);
-        protocol::TurnFigures& figures = known_[step.id].figures;
-        figures.in_bytes += moved.bytes;
-        figures.in_us += in_microseconds(moved.took);
-        ++figures.moves;
-    }
-    server_.note(fmt::format("{} has its memory again: {} in {:.1f} ms", name, in_mebibytes(moved.bytes),
-                             static_cast<double>(moved.took.count()) / 1e6));
-}
-
-void Swapper::stays(uint32_t session, const std::string& why) {
-    server_.note(why);
-    std::lock_guard lock(mutex_);
-    Known& known = known_[session];
-    known.stays_until = MemoryTurns::Clock::now() + kStays;
-    known.why = why;
-}
-
-// What could have made room, and why it does not.
-void Swapper::refuse(const Step& step) {
-    std::string reasons;
-    for (const Program& each : seen_) {
-        if (!each.stays || each.id == step.requester || each.here == 0) continue;
-        std::lock_guard lock(mutex_);
-        reasons += "; " + known_[each.id].why;
-    }
-    server_.note(fmt::format("{} gets CUDA's out of memory: {} are missing even with all others out{}",
-                             called(step.requester), in_mebibytes(step.bytes), reasons));
-    answer(step.requester, Answer::kNone);
-}
-
-void Swapper::answer(uint32_t session, Answer answer) {
-    {
-        std::lock_guard lock(mutex_);
-        Asked* const asked = first_of(session);
-        if (!asked) return;
-        asked->answer = answer;
-        asked->answered = true;
-    }
-    answered_.notify_all();
-}
-
-// Null: none of its lanes asks. The caller holds mutex_.
-Swapper::Asked* Swapper::first_of(uint32_t session) {
-    const auto found = std::find_if(asked_.begin(), asked_.end(), [&](const Asked& each) {
-        return each.session == session && !each.answered;
-    });
-    return found == asked_.end() ? nullptr : &*found;
-}
-
-void Swapper::free_spare_blocks() {
-    const Borrowed borrowed(server_, server_.borrow_all());
-    for (Session* session : borrowed.sessions) {
-        SpareBlocks* spare = session->memory().spare();
-        if (!spare || spare->spare_bytes() == 0) continue;
-        const AsGuest guest(*session);
-        const dispatch::Quiesce others(server_.dispatcher(), session->dispatched(),
-                                       dispatch::Quiesce::For::kFree);
-        spare->drop();
-    }
-}
-
 // Host memory for what a program on the device has to give back for those that are out, ahead of that: to pin
-// it takes longer than the copy. One program at a time, and when nothing has moved for a while.
-void Swapper::prepare(const std::vector<Program>& programs) {
-    uint64_t away = 0;
-    for (const Program& each : programs) away += each.away;
-    if (away == 0 || MemoryTurns::Clock::now() < stepped_ + kQuiet) return;
+// it takes longer than the copy. A block at a time, and when nothing has moved for a while. True: there is
+// more to do.
+bool Swapper::prepare(const std::vector<Program>& programs) {
+    uint64_t away = 0, here = 0;
     for (const Program& each : programs) {
-        const uint64_t bytes = std::min(away, each.here);
-        if (each.out || each.stays || bytes == 0) continue;
-        {
-            std::lock_guard lock(mutex_);
-            uint64_t& prepared = known_[each.id].prepared;
-            if (bytes <= prepared + prepared / 4) continue;
-            prepared = bytes;
-        }
-        const Borrowed borrowed(server_, server_.borrow(each.id));
-        for (Session* session : borrowed.sessions) {
-            const AsGuest guest(*session);
-            uint64_t missing = 0;
-            session->memory().spare()->take(bytes, &missing);  // which is spare then
-        }
-        return;
+        away = std::max(away, each.away);
+        if (!each.out && !each.stays) here = std::max(here, each.here);
     }
+    SpareBlocks& blocks = *server_.unpinning().blocks();
+    if (away) blocks.use();
+    const uint64_t wanted = std::min({away, here, kMostPrepared});
+    const TimePoint now = MemoryTurns::Clock::now();
+    if (blocks.spare_bytes() >= wanted || now < stepped_ + kQuiet || now < unprepared_until_) return false;
+    if (!blocks.prepare(wanted)) unprepared_until_ = now + kUnprepared;
+    return true;
 }
 
 protocol::TurnFigures Swapper::figures(uint32_t session) const {

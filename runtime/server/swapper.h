@@ -47,59 +47,88 @@ public:
     Swapper(const Swapper&) = delete;
     Swapper& operator=(const Swapper&) = delete;
 
-    // On a lane's thread, which executes an allocation that has found no room for so many bytes.
     enum class Answer {
         kTryAgain,
         kNone,       // there is no room for it; the log says why
         kInterrupt,  // `interrupted` returned true, which is asked every few milliseconds
     };
-    Answer ask(const Session& session, uint64_t bytes, const std::function<bool()>& interrupted);
+    // An allocation that a lane's thread executes, and that has found no room. It has its place in the order
+    // from ask() until it is answered, also while its lane stands in front of a closed gate. From then until
+    // it asks once more, or this object ends, the program is not moved.
+    class Request {
+    public:
+        Request(Swapper& swapper, const Session& session);
+        ~Request();
+        Request(const Request&) = delete;
+        Request& operator=(const Request&) = delete;
+        void ask(uint64_t bytes);
+        Answer wait(const std::function<bool()>& interrupted);
+
+    private:
+        friend class Swapper;
+        bool takes() const;  // it executes its allocation, or is about to
+
+        Swapper& swapper_;
+        const Session& session_;
+        enum class State {
+            kNew,
+            kWaits,
+            kAnswered
+        } state_ = State::kNew;  // with what follows: mutex_ guards
+        uint64_t bytes_ = 0;
+        Answer answer_ = Answer::kNone;
+    };
 
     protocol::TurnFigures figures(uint32_t session) const;
 
 private:
+    using Program = MemoryTurns::Program;
     using Step = MemoryTurns::Step;
     using TimePoint = MemoryTurns::TimePoint;
-    struct Asked {
-        uint32_t session;
-        uint64_t bytes;
-        Answer answer = Answer::kNone;
-        bool answered = false;
-    };
+    static constexpr auto kStays = std::chrono::seconds(1);  // of what could not be moved
+    static constexpr TimePoint kTold = TimePoint::max();
     struct Known {
         uint64_t position = 0;  // of its lanes
-        uint64_t prepared = 0;  // bytes of host memory
-        TimePoint stays_until{};
+        TimePoint stays_until{}, missing_since{};
         std::string why;  // it stays
         protocol::TurnFigures figures;
     };
 
     void run();
     bool look();
-    std::vector<MemoryTurns::Program> programs();
-    MemoryTurns::Program program_of(Session& session, TimePoint now);
+    std::vector<Program> programs();
+    Program program_of(Session& session, TimePoint now);
     uint64_t free_bytes() const;
-    void carry_out(const Step& step, const std::vector<MemoryTurns::Program>& programs);
+    void carry_out(const Step& step, const std::vector<Program>& programs);
     void move_out(const Step& step);
     void move_in(const Step& step);
+    void exchange(const Step& step);
+    void left(const Step& step, const Suspension::Moved& moved);
+    void does_not_come(uint32_t session, const Suspension::Moved& moved);
+    void note_out(const Step& step, const Suspension::Moved& moved);
+    void note_in(const Step& step, const Suspension::Moved& moved, const std::string& after);
+    void count_in(uint32_t session, const Suspension::Moved& moved);
+    void tell_missing(const std::vector<Program>& programs);
+    std::string reasons_beside(uint32_t session, const std::vector<Program>& programs);
     void refuse(const Step& step);
     void answer(uint32_t session, Answer answer);
-    Asked* first_of(uint32_t session);
+    Request* first_of(uint32_t session);
+    bool takes(uint32_t session) const;  // 0: any one
     void stays(uint32_t session, const std::string& why);
-    void free_spare_blocks();
-    void prepare(const std::vector<MemoryTurns::Program>& programs);
+    bool prepare(const std::vector<Program>& programs);
     std::string called(uint32_t session);
 
     Server& server_;
-    MemoryTurns turns_;                       // the thread's own
-    TimePoint stepped_{};                     // likewise: the last step
-    std::vector<MemoryTurns::Program> seen_;  // likewise
-    mutable std::mutex mutex_;                // guards what follows; a leaf lock
+    MemoryTurns turns_;             // the thread's own
+    TimePoint stepped_{};           // likewise: the last step
+    TimePoint unprepared_until_{};  // likewise
+    std::vector<Program> seen_;     // likewise
+    mutable std::mutex mutex_;      // guards what follows; a leaf lock
     std::condition_variable changed_, answered_;
-    std::list<Asked> asked_;  // a session has one for each lane that asks; answered in this order
+    std::list<Request*> requests_;  // a session has one for each lane that asks; answered in this order
     std::map<uint32_t, Known> known_;
-    TimePoint granted_until_{};  // what is free until then is for an allocation, on its lane's thread
-    bool news_ = false;          // a program has asked since the thread looked last
+    TimePoint later_{};  // no program comes in before
+    bool news_ = false;  // a program has asked since the thread looked last
     bool leaves_ = false;
     Thread thread_;
 };

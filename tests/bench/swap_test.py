@@ -24,7 +24,7 @@ class Planned(unittest.TestCase):
         self.assertEqual(code, 0, out)
         lines = out.splitlines()
         self.assertEqual(len(lines), 7, out)
-        self.assertIn("4 programs of 16384 MiB, room for 1.5, 65536 MiB pinned", lines[3])
+        self.assertIn("4 programs of 16384 MiB, room for 1.5, 58368 MiB pinned", lines[3])
         self.assertIn("cells of 8192 MiB", lines[4])
 
     def test_misuse(self):
@@ -51,10 +51,21 @@ class Simulated(unittest.TestCase):
         work, cells = json.loads((self.out / "swap.json").read_text())["cases"]
         self.assertEqual((work["kind"], cells["kind"]), ("work", "cells"))
         self.assertTrue(work["out_bytes"] > 0 and work["switch_ms"] > 0 and work["ideal_ms"] > 0, work)
+        self.assertTrue(work["parts_ms"]["copy"] > 0 and work["parts_ms"]["map"] > 0, work)
         self.assertEqual([each["passes"] for each in work["alone"]],
                          [each["passes"] for each in work["together"]])
         self.assertEqual(len(cells["cells_ms"]), 2)
+        for row in (work, cells):
+            self.assertIn("ms after it asked", "".join(row["moves_log"]))
         self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
+
+    def test_four_programs(self):
+        out, code = self.run_it("--programs", 4, "--room", 2.5, "--cells", 0)
+        self.assertEqual(code, 0, out)
+        work, = json.loads((self.out / "swap.json").read_text())["cases"]
+        self.assertEqual(len(work["together"]), 4)
+        self.assertTrue(all(each["right"] for each in work["together"]), work)
+        self.assertGreaterEqual(work["turns"], 4)
 
     def test_no_case_is_begun_after_the_budget(self):
         out, code = self.run_it("--budget", 0)

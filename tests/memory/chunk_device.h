@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,12 +55,12 @@ public:
         };
         driver_.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, size_t bytes, CUstream) {
             if (the()->fails("cuMemcpyDtoHAsync")) return CUDA_ERROR_LAUNCH_FAILED;
-            std::memcpy(to, the()->mapped.at(from).data(), bytes);
+            std::memcpy(to, the()->at(from, bytes), bytes);
             return CUDA_SUCCESS;
         };
         driver_.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream) {
             if (the()->fails("cuMemcpyHtoDAsync")) return CUDA_ERROR_LAUNCH_FAILED;
-            std::memcpy(the()->mapped.at(to).data(), from, bytes);
+            std::memcpy(the()->at(to, bytes), from, bytes);
             return CUDA_SUCCESS;
         };
         driver_.cuStreamCreate = [](CUstream* stream, unsigned) {
@@ -100,6 +101,10 @@ private:
     static ChunkDevice*& the() {
         static ChunkDevice* device = nullptr;
         return device;
+    }
+    char* at(uint64_t address, uint64_t bytes) {
+        auto& [base, contents] = *std::prev(mapped.upper_bound(address));
+        return address + bytes <= base + contents.size() ? &contents.at(address - base) : nullptr;
     }
     bool fails(const char* name) {
         const auto found = fails_at.find(name);

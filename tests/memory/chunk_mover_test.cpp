@@ -1,6 +1,7 @@
 // Chunks that leave the device and come back, and what goes wrong at each step.
 #include "runtime/server/memory/chunk_mover.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/memory/chunk_device.h"
@@ -17,10 +18,12 @@ constexpr uint64_t kAll = 4 * kChunk;
 
 struct Moving {
     tests::ChunkDevice device;
-    bool host_is_full = false;
+    int host_is_full_after = -1;  // so many blocks; -1: never
+    uint64_t largest = ~0ull;     // of a block
     ChunkMover mover{device, [this](uint64_t bytes, uint64_t* missing) -> std::shared_ptr<HostBlock> {
-                         if (host_is_full) return *missing = 11, nullptr;
-                         return HostBlock::make(device.driver(), bytes, {~0ull, ~0ull}, missing);
+                         if (host_is_full_after-- == 0) return *missing = 11, nullptr;
+                         return HostBlock::make(device.driver(), std::min(bytes, largest), {~0ull, ~0ull},
+                                                missing);
                      }};
 
     Moving() {
@@ -65,6 +68,17 @@ TEST_CASE("chunk mover: out and in, twice", "[chunk_mover]") {
     }
 }
 
+TEST_CASE("chunk mover: a chunk in several blocks, and a block of several chunks", "[chunk_mover]") {
+    Moving moving;
+    moving.largest = kChunk * 3 / 2;  // the second one begins in the first block
+    moving.move_out();
+    CHECK(moving.device.pinned == 3);
+    moving.mover.bring_in({kBase});
+    moving.mover.forget_copy(kBase);
+    CHECK(moving.device.pinned == 3);  // the next chunk is in its block, too
+    moving.move_in();
+}
+
 TEST_CASE("chunk mover: a copy is no move", "[chunk_mover]") {
     Moving moving;
     REQUIRE(moving.mover.copy_out(kChunks).status == CUDA_SUCCESS);
@@ -80,11 +94,14 @@ TEST_CASE("chunk mover: a copy is no move", "[chunk_mover]") {
 
 TEST_CASE("chunk mover: without host memory nothing moves", "[chunk_mover]") {
     Moving moving;
-    moving.host_is_full = true;
+    const int blocks = GENERATE(0, 2);
+    moving.largest = kChunk * 3 / 2;
+    moving.host_is_full_after = blocks;
     const ChunkMover::Outcome outcome = moving.mover.copy_out(kChunks);
     CHECK(outcome.status == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(outcome.missing == 11);
     CHECK(moving.mover.copied().empty());
+    CHECK(moving.device.pinned == 0);
     CHECK(moving.all_here());
 }
 

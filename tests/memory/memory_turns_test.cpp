@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 namespace smt::runtime::server {
 
@@ -53,6 +54,12 @@ struct Device {
                 program.out = false;
                 program.here += bytes;
                 program.away = 0;
+                if (step.with) {  // and its allocation, which it frees soon
+                    CHECK(step.with == program.asks);
+                    CHECK(free() >= program.asks);
+                    program.asks = 0;
+                    ++served_with[program.id];
+                }
                 move(step.id, bytes);
                 turns.served(step.id, now);
             } else if (step.what == What::kGrant) {
@@ -96,6 +103,7 @@ struct Device {
     uint64_t out = 0;
     MemoryTurns::Duration moving{};
     int refused = 0;
+    std::map<uint32_t, int> served_with;  // program -> allocations that came in with it
 };
 
 }  // namespace
@@ -175,6 +183,8 @@ TEST_CASE("memory turns: a turn is kept, and requests wait for its end", "[memor
     device.now += 2s;
     device.settle();
     CHECK(device.of(1).out);
+    CHECK(device.turns.waits(1, device.now) >= 2s);
+    CHECK(device.turns.waits(2, device.now) == 0s);
     device.now = step.again;
     device.settle();
     CHECK_FALSE(device.of(1).out);
@@ -240,6 +250,53 @@ TEST_CASE("memory turns: two allocations that need each other's memory", "[memor
     CHECK(device.refused == 0);
 }
 
+TEST_CASE("memory turns: an allocation that waits keeps its place while its program is out",
+          "[memory_turns]") {
+    Device device(10 * kGiB);
+    for (uint32_t id = 1; id <= 4; ++id) {
+        Program& program = device.add(id, id == 1 ? 8 * kGiB : 0);
+        program.works = true;
+        if (id == 1) continue;
+        program.out = true;
+        program.away = 8 * kGiB;
+    }
+    device.settle();
+    for (int turn = 0; turn < 20; ++turn) {
+        // Each is so slow that it asks for what it needs just when its turn is over.
+        for (Program& each : device.programs)
+            if (!each.out) each.asks = kGiB;
+        device.now += 100s;
+        device.settle();
+    }
+    for (uint32_t id = 1; id <= 4; ++id) CHECK(device.served_with[id] >= 3);
+    CHECK(device.refused == 0);
+}
+
+TEST_CASE("memory turns: an allocation that has no room whatever moves is told of it", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    Program& second = device.add(2, 0);
+    second.out = second.works = true;
+    second.away = 8 * kGiB;
+    second.asks = 4 * kGiB;
+    CHECK(device.settle().what == What::kRefuse);
+    CHECK_FALSE(device.of(2).out);
+}
+
+TEST_CASE("memory turns: a program that takes what it was given is not moved", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    Program& second = device.add(2, 0);
+    second.out = second.works = true;
+    second.away = 8 * kGiB;
+    device.of(1).held = true;
+    CHECK(device.settle().what == What::kNothing);
+    CHECK(device.settle().again <= device.now + MemoryTurns::kLeastGrace);
+    device.of(1).held = false;
+    device.settle();
+    CHECK_FALSE(device.of(2).out);
+}
+
 TEST_CASE("memory turns: what is free for an allocation no program that is out gets, which may still leave",
           "[memory_turns]") {
     Device device(10 * kGiB);
@@ -286,9 +343,12 @@ TEST_CASE("memory turns: one that finds no room holds up no other", "[memory_tur
     device.settle();
     CHECK(device.of(2).out);
     CHECK_FALSE(device.of(3).out);
+    CHECK(device.turns.missing(2) == kGiB);
+    CHECK(device.turns.missing(3) == 0);
     device.of(1).here = 1 * kGiB;  // it has freed some
     device.settle();
     CHECK_FALSE(device.of(2).out);
+    CHECK(device.turns.missing(2) == 0);
 }
 
 TEST_CASE("memory turns: nothing moves before there is enough", "[memory_turns]") {

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from place import MANAGED, PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish, wait_for
 from scenarios import keeper_of
 
 DEVICE = 256   # MiB
@@ -127,6 +127,25 @@ def suspended_same_bits(smt, programs, **settings):
 def suspended_same_bits_kept(smt, programs):
     """The same where the memory is the keeper's: its chunks go, and others come."""
     suspended_same_bits(smt, programs, SMT_KEEPER="1")
+
+
+def suspended_unpinned(smt, programs):
+    """Its host memory is kept for another suspension, and given back to the machine when none comes."""
+    with Pauses(smt, programs) as place:
+        program = place.program("alice", "work")
+        server = re.search(r"process +(\d+)", place.server_status())[1]
+
+        def resident():
+            status = pathlib.Path(f"/proc/{server}/status").read_text()
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) >> 10
+
+        place.smt_says("suspend", "alice")
+        place.smt_says("resume", "alice")
+        kept = resident()
+        wait_for(lambda: resident() < kept - LARGE * 3 // 4, lambda: f"of {kept} MiB {resident()} are left")
+        place.smt_says("suspend", "alice")
+        place.smt_says("resume", "alice")
+        end(program, "right\n")
 
 
 def half_way(smt, programs, managed=True, beside=False, waits=False):

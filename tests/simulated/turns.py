@@ -4,13 +4,15 @@
     turns.py SMT FOLDER_OF_PROGRAMS SCENARIO
 """
 
+import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
 
-from place import PATIENCE, finish
+from place import PATIENCE, finish, runs, wait_for
 from suspend import LARGE, Pauses, end
 
 DEVICE = 112   # MiB; a program of pauses has more than LARGE, so two of them exceed it
@@ -22,6 +24,9 @@ class Crowd(Pauses):
         super().__init__(smt, programs, memory=f"{DEVICE}M", **settings)
         if limits:
             self.environment["SMT_LIMITS"] = limits
+
+    def server_pid(self):
+        return int(re.search(r"process +(\d+)", self.server_status())[1])
 
     def turns(self, tenant):
         return self.tenants()[tenant]["turns"]
@@ -72,6 +77,11 @@ def in_turns(smt, programs, tenants, **settings):
 def turns_of_two(smt, programs):
     """Two that do not fit together compute, in turns, with the right results."""
     in_turns(smt, programs, ("alice", "bob"))
+
+
+def turns_of_four(smt, programs):
+    """Four, of which one fits, and each allocates in every round."""
+    in_turns(smt, programs, ("alice", "bob", "carol", "dave"))
 
 
 def turns_kept(smt, programs):
@@ -135,6 +145,71 @@ def turns_killed(smt, programs):
         place.wait_until_empty()
         again = place.program("again", "work")
         end(again, "right\n")
+
+
+def turns_killed_moving(smt, programs):
+    """The same beside two, where memory moves half of the time: one that is killed is mostly in the middle of
+    a move, out or in, or beside one."""
+    chance = random.Random(5)
+    with Crowd(smt, programs) as place:
+        stays = [place.program(f"stays{i}", "work") for i in range(2)]
+        for i in range(8):
+            other = place.program(f"other{i}", "work")
+            place.wait_for_turns(["stays0", "stays1", f"other{i}"], 1)
+            time.sleep(chance.uniform(0, 0.2))
+            other.kill()
+            finish(other, -9)
+        for program in stays:
+            end(program, "right\n")
+        place.wait_until_empty()
+
+
+def turns_server_killed(smt, programs):
+    """The server is killed while memory moves: its programs end with an error, and the next server is
+    whole."""
+    chance = random.Random(6)
+    with Crowd(smt, programs) as place:
+        for _ in range(3):
+            running = {tenant: place.program(tenant, "work") for tenant in ("alice", "bob")}
+            place.wait_for_turns(running, 1)
+            time.sleep(chance.uniform(0, 0.2))
+            server = place.server_pid()
+            os.kill(server, signal.SIGKILL)
+            wait_for(lambda: not runs(server), lambda: "the server does not end")
+            for program in running.values():
+                output = program.communicate(timeout=PATIENCE)[0]
+                assert program.returncode > 0 and "right" not in output, (program.returncode, output)
+        again = place.program("again", "work")
+        end(again, "right\n")
+
+
+def turns_no_way_in(smt, programs):
+    """A program that is out while what has its room cannot be moved: status and log say so, once, and it
+    comes in when that has ended."""
+    with Crowd(smt, programs) as place:
+        program = place.program("alice", "cells")
+        other, answer, _ = place.hold("bob", DEVICE - 16)
+        assert answer == "CUDA_SUCCESS" and place.tenants()["alice"]["out_of_turn"], place.log()
+        place.end(other, "bob")
+        place.environment["SMT_STRESS"] = "1"
+        stays, answer, _ = place.hold("carol", DEVICE - 40)
+        del place.environment["SMT_STRESS"]
+        assert answer == "CUDA_SUCCESS", place.log()
+        program.stdin.write("go\n")
+        program.stdin.flush()
+        place.wait_for_status("alice is out, ", 1)
+        place.wait_for_status("and cannot come in: ", 1)
+        place.wait_for_line("End or suspend what has them")
+        assert place.turns("alice")["missing_bytes"] > 0
+        place.end(stays, "carol")
+        assert program.stdout.readline() == "right\n"
+        log = place.log()
+        said = (r"tenant alice \(.*\) is out, and cannot come in: [\d.]+ MiB are missing even with all "
+                r"others out; tenant carol \(.*\) cannot be moved: its kernels are measured, or under an "
+                r"experiment\. End or suspend what has them")
+        assert len(re.findall(said, log)) == 1, log
+        assert place.turns("alice")["missing_bytes"] == 0
+        end(program)
 
 
 def turns_host_memory(smt, programs):

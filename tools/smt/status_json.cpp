@@ -54,8 +54,17 @@ StatusJson memory_of(const protocol::MemoryFigures& memory) {
 }
 
 StatusJson turns_of(const protocol::TurnFigures& turns) {
-    return {{"turns", turns.turns},   {"moves", turns.moves},       {"out_bytes", turns.out_bytes},
-            {"out_us", turns.out_us}, {"in_bytes", turns.in_bytes}, {"in_us", turns.in_us}};
+    return {{"turns", turns.turns},
+            {"moves", turns.moves},
+            {"out_bytes", turns.out_bytes},
+            {"out_us", turns.out_us},
+            {"in_bytes", turns.in_bytes},
+            {"in_us", turns.in_us},
+            {"rest_us", turns.rest_us},
+            {"pin_us", turns.pin_us},
+            {"copy_us", turns.copy_us},
+            {"map_us", turns.map_us},
+            {"missing_bytes", turns.missing_bytes}};
 }
 
 StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {

@@ -122,7 +122,12 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
         if (tenant.suspended)
             text += fmt::format("  {} is suspended, {} in host memory\n", tenant.tenant,
                                 mebibytes(tenant.away_bytes));
-        if (tenant.out_of_turn)
+        if (tenant.out_of_turn && tenant.turns.missing_bytes)
+            text += fmt::format(
+                "  {} is out, {} in host memory, and cannot come in: {} are missing that cannot "
+                "be moved; smt log says whose, end or suspend one of them\n",
+                tenant.tenant, mebibytes(tenant.away_bytes), mebibytes(tenant.turns.missing_bytes));
+        else if (tenant.out_of_turn)
             text += fmt::format("  {} is out until its next turn, {} in host memory\n", tenant.tenant,
                                 mebibytes(tenant.away_bytes));
         if (tenant.gone)

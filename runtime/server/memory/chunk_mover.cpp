@@ -7,6 +7,12 @@
 
 namespace smt::runtime::server {
 
+namespace {
+
+using MoveClock = std::chrono::steady_clock;
+
+}  // namespace
+
 ChunkMover::ChunkMover(device::Device& device, MakeBlock make_block)
     : device_(device),
       driver_(device.driver()),
@@ -24,28 +30,55 @@ CUresult ChunkMover::with_stream(const Copies& copies) {
     return enqueued != CUDA_SUCCESS ? enqueued : over;
 }
 
-ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
-    uint64_t bytes = 0, missing = 0;
-    for (const Chunk& chunk : chunks) bytes += chunk.bytes;
-    if (bytes == 0) return {};
-    const auto begun = std::chrono::steady_clock::now();
-    const std::shared_ptr<HostBlock> block = make_block_(bytes, &missing);
-    const std::chrono::nanoseconds making = std::chrono::steady_clock::now() - begun;
-    if (!block) return {CUDA_ERROR_OUT_OF_MEMORY, "host memory", missing};
-    Places copied;
-    uint64_t offset = 0;
-    for (const Chunk& chunk : chunks) {
-        copied[chunk.base] = {chunk.bytes, chunk.kept, block, offset, State::kCopied};
-        offset += chunk.bytes;
+// False: there is no host memory, as the outcome says.
+bool ChunkMover::next_piece(Filling& filling, uint64_t bytes, Piece* piece, Outcome* outcome) {
+    if (!filling.block || filling.used == filling.block->bytes()) {
+        const auto begun = MoveClock::now();
+        uint64_t missing = 0;
+        filling.block = make_block_(filling.left, &missing);
+        filling.used = 0;
+        outcome->making_host_memory += MoveClock::now() - begun;
+        if (!filling.block) {
+            outcome->failed = "host memory";
+            outcome->missing = missing;
+            return false;
+        }
     }
-    const CUresult status = with_stream([&](CUstream stream) {
-        for (const auto& [base, place] : copied)
-            SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(block->at(place.offset), base, place.bytes, stream));
+    *piece = {filling.block, filling.used, std::min(bytes, filling.block->bytes() - filling.used)};
+    filling.used += piece->bytes;
+    filling.left -= piece->bytes;
+    return true;
+}
+
+ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
+    Filling filling;
+    for (const Chunk& chunk : chunks) filling.left += chunk.bytes;
+    if (filling.left == 0) return {};
+    const auto begun = MoveClock::now();
+    Outcome outcome;
+    Places copied;
+    const auto copy = [&](const Chunk& chunk, CUstream stream) {
+        Place& place = copied[chunk.base];
+        place = {chunk.bytes, chunk.kept};
+        for (uint64_t at = 0; at < chunk.bytes; at += place.pieces.back().bytes) {
+            Piece piece;
+            if (!next_piece(filling, chunk.bytes - at, &piece, &outcome)) return CUDA_ERROR_OUT_OF_MEMORY;
+            place.pieces.push_back(piece);
+            SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(piece.block->at(piece.offset), chunk.base + at, piece.bytes,
+                                                 stream));
+        }
+        return CUDA_SUCCESS;
+    };
+    outcome.status = with_stream([&](CUstream stream) {
+        for (const Chunk& chunk : chunks) SMT_TRY(copy(chunk, stream));
         return CUDA_SUCCESS;
     });
-    if (status != CUDA_SUCCESS) return {status, "cuMemcpyDtoHAsync"};
-    places_.merge(copied);
-    return {.making_host_memory = making};
+    outcome.copying = MoveClock::now() - begun;
+    if (outcome.status == CUDA_SUCCESS)
+        places_.merge(copied);
+    else if (!outcome.failed)
+        outcome.failed = "cuMemcpyDtoHAsync";
+    return outcome;
 }
 
 CUresult ChunkMover::unmap(uint64_t base, Place& place) {
@@ -85,6 +118,14 @@ CUresult ChunkMover::fill(uint64_t base, Place& place) {
     return CUDA_SUCCESS;
 }
 
+CUresult ChunkMover::copy_in(uint64_t base, const Place& place, CUstream stream) {
+    for (const Piece& piece : place.pieces) {
+        SMT_TRY(driver_.cuMemcpyHtoDAsync_v2(base, piece.block->at(piece.offset), piece.bytes, stream));
+        base += piece.bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
 ChunkMover::Outcome ChunkMover::bring_in(const std::vector<uint64_t>& bases) {
     Outcome outcome;
     const auto each = [&](const auto& does) {
@@ -95,15 +136,17 @@ ChunkMover::Outcome ChunkMover::bring_in(const std::vector<uint64_t>& bases) {
         }
         return CUDA_SUCCESS;
     };
+    const auto begun = MoveClock::now();
     outcome.status = each([&](uint64_t base, Place& place) { return fill(base, place); });
+    const auto mapped = MoveClock::now();
+    outcome.mapping = mapped - begun;
     if (outcome.status != CUDA_SUCCESS) {
         outcome.failed = "cuMemCreate or cuMemMap";
     } else {
         outcome.status = with_stream([&](CUstream stream) {
-            return each([&](uint64_t base, Place& place) {
-                return driver_.cuMemcpyHtoDAsync_v2(base, place.block->at(place.offset), place.bytes, stream);
-            });
+            return each([&](uint64_t base, Place& place) { return copy_in(base, place, stream); });
         });
+        outcome.copying = MoveClock::now() - mapped;
         if (outcome.status != CUDA_SUCCESS) outcome.failed = "cuMemcpyHtoDAsync";
     }
     const bool good = outcome.status == CUDA_SUCCESS;
@@ -154,9 +197,17 @@ uint64_t ChunkMover::kept(uint64_t base) const {
     return found == places_.end() ? 0 : found->second.kept;
 }
 
+uint64_t ChunkMover::bytes(uint64_t base) const {
+    const auto found = places_.find(base);
+    return found == places_.end() ? 0 : found->second.bytes;
+}
+
 bool ChunkMover::pinned() const {
-    return std::all_of(places_.begin(), places_.end(),
-                       [](const auto& each) { return each.second.block->pinned(); });
+    return std::all_of(places_.begin(), places_.end(), [](const auto& each) {
+        const std::vector<Piece>& pieces = each.second.pieces;
+        return std::all_of(pieces.begin(), pieces.end(),
+                           [](const Piece& piece) { return piece.block->pinned(); });
+    });
 }
 
 }  // namespace smt::runtime::server

@@ -10,8 +10,10 @@
 // The caller keeps the addresses reserved all the time. While a chunk moves or is away, nothing else uses
 // what is there: no work of the GPU, no other thread's copy.
 //
-// Not thread-safe, but for bytes_away(). Each step may be one chunk or several; those of one copy_out() share
-// a block of host memory, which goes with the last of their copies.
+// Host memory is blocks (host_block.h): a chunk may lie in several, and small chunks of one copy_out() share
+// one, which goes with the last of their copies. The next block is made while what has its place is copied.
+//
+// Not thread-safe, but for bytes_away(). Each step may be one chunk or several.
 #pragma once
 
 #include <cuda.h>
@@ -31,7 +33,7 @@ namespace smt::runtime::server {
 
 class ChunkMover {
 public:
-    // Where copies go; as HostBlock::make().
+    // Where copies go; as HostBlock::make(): the block may be smaller, and is asked for again for the rest.
     using MakeBlock = std::function<std::shared_ptr<HostBlock>(uint64_t bytes, uint64_t* missing)>;
     explicit ChunkMover(device::Device& device, MakeBlock make_block = {});
     ChunkMover(const ChunkMover&) = delete;
@@ -46,7 +48,8 @@ public:
         CUresult status = CUDA_SUCCESS;
         const char* failed = nullptr;  // for people: the function of the driver, or "host memory"
         uint64_t missing = 0;          // bytes of host memory, where that is what failed
-        std::chrono::nanoseconds making_host_memory{};  // of the time that it took
+        // Of the time that it took. The first part overlaps with the second one.
+        std::chrono::nanoseconds making_host_memory{}, copying{}, mapping{};
     };
     Outcome copy_out(const std::vector<Chunk>& chunks);
     // SUCCESS: the chunk is away. Else it is here, and its copy is forgotten.
@@ -58,23 +61,36 @@ public:
 
     std::vector<uint64_t> copied() const;
     std::vector<uint64_t> away() const;
-    uint64_t kept(uint64_t base) const;  // of a copied chunk: bring_in() gives it another id
+    uint64_t kept(uint64_t base) const;   // of a copied chunk: bring_in() gives it another id
+    uint64_t bytes(uint64_t base) const;  // of a copied chunk, or one that is away
     uint64_t bytes_away() const { return bytes_away_.load(std::memory_order_relaxed); }
     bool pinned() const;  // all copies are in pinned memory
 
 private:
     enum class State { kCopied, kAway, kEmpty };  // kEmpty: mapped, but the contents are in the copy only
+    struct Piece {
+        std::shared_ptr<HostBlock> block;
+        uint64_t offset = 0;
+        uint64_t bytes = 0;
+    };
     struct Place {
         uint64_t bytes = 0;
         uint64_t kept = 0;
-        std::shared_ptr<HostBlock> block;
-        uint64_t offset = 0;
+        std::vector<Piece> pieces = {};  // one after the other, all of it
         State state = State::kCopied;
     };
     using Places = std::map<uint64_t, Place>;
     using Copies = std::function<CUresult(CUstream stream)>;
 
+    // Finds places for copies: what is left of the last block comes first.
+    struct Filling {
+        std::shared_ptr<HostBlock> block;
+        uint64_t used = 0;  // of the block
+        uint64_t left = 0;  // bytes without a place
+    };
+    bool next_piece(Filling& filling, uint64_t bytes, Piece* piece, Outcome* outcome);
     CUresult fill(uint64_t base, Place& place);  // maps memory there
+    CUresult copy_in(uint64_t base, const Place& place, CUstream stream);
     CUresult unmap(uint64_t base, Place& place);
     CUresult with_stream(const Copies& copies);
     std::vector<uint64_t> in(State state) const;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "runtime/thread/thread.h"
 
@@ -21,7 +22,7 @@ constexpr auto kUnpinPoll = std::chrono::milliseconds(1);
 constexpr uint64_t kNoBound = ~uint64_t{0};
 // Pages are cleared as they are made, which a single thread takes most of the time for that pinning takes: on
 // an H100's host 4 GiB are pinned in 700 ms so, and in 300 with four threads; more are not faster.
-constexpr uint64_t kPagesAtOnce = 64ull << 20, kThreads = 4;
+constexpr uint64_t kPagesAtOnce = 16ull << 20, kThreads = 4;
 constexpr int kPopulateForWriting =
     23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and no harm is done
 
@@ -78,16 +79,18 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
     const uint64_t most = std::max(room.pinned, room.pageable);
     *missing = bytes - std::min(bytes, most);
     if (*missing) return nullptr;
+    const bool fits_pinned = bytes <= room.pinned, fits_pageable = bytes <= room.pageable;
+    const uint64_t whole = std::exchange(bytes, std::min(bytes, kLargest));
     void* const place =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) return *missing = bytes, nullptr;
+    if (place == MAP_FAILED) return *missing = whole, nullptr;
     madvise(place, bytes, MADV_HUGEPAGE);  // fewer pages to pin; no matter if there are none
-    if (bytes <= room.pinned) make_pages(static_cast<char*>(place), bytes);
-    const bool pinned = bytes <= room.pinned && driver.cuMemHostRegister_v2 &&
+    if (fits_pinned) make_pages(static_cast<char*>(place), bytes);
+    const bool pinned = fits_pinned && driver.cuMemHostRegister_v2 &&
                         driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
-    if (!pinned && bytes > room.pageable) {
+    if (!pinned && !fits_pageable) {
         munmap(place, bytes);
-        return *missing = bytes - room.pageable, nullptr;
+        return *missing = whole - room.pageable, nullptr;
     }
     return std::shared_ptr<HostBlock>(new HostBlock(driver, static_cast<char*>(place), bytes, pinned));
 }

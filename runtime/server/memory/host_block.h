@@ -1,5 +1,6 @@
 // A block of host memory for contents of device memory that are away from the device: pinned if there is
-// enough memory for that, else pageable.
+// enough memory for that, else pageable. A large move takes several, so that the first one is copied to while
+// the next one is pinned, and that blocks of one size fit the next move, too.
 //
 // Pages of pinned memory are taken from all other programs of the machine, so it takes a part of what is
 // available only. Pageable memory may be swapped out, and its copies are slower. Neither takes so much that
@@ -28,7 +29,10 @@ public:
     // The same from the text of /proc/meminfo, and the bytes that a control group has left.
     static Room room_of(const std::string& meminfo, uint64_t group_left);
 
-    // Null: there is no room, and `missing` bytes more would be needed.
+    static constexpr uint64_t kLargest = 128ull << 20;
+
+    // Room is looked for for so many bytes, of which the block has kLargest at most; the caller makes another
+    // one for the rest. Null: there is no room, and `missing` bytes more would be needed.
     static std::shared_ptr<HostBlock> make(const DriverApi& driver, uint64_t bytes, const Room& room,
                                            uint64_t* missing);
     ~HostBlock();

@@ -26,6 +26,7 @@ void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
         Place place = known == places_.end() ? Place{.worked = now} : known->second;
         if (program.works && !program.out) place.worked = now;
         const bool asks = program.asks != 0 || (program.out && program.works);
+        if (!asks || !program.out) place.missing = 0;
         if (!asks) {
             place.asked = {};
         } else if (place.asked == TimePoint{}) {
@@ -47,7 +48,9 @@ std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Pr
         if (each.id == requester.id || each.stays || each.here == 0) continue;
         const Place& place = places_.at(each.id);
         const TimePoint idle = place.worked + grace;
-        if (each.out)
+        if (each.held)
+            all.push_back({&each, 3, place.begun, now + kLeastGrace});
+        else if (each.out)
             all.push_back({&each, 1, place.worked, now});
         else if (!each.works && idle <= now)
             all.push_back({&each, 2, place.worked, now});
@@ -60,12 +63,22 @@ std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Pr
     return all;
 }
 
-// False: nothing that may be moved, now or later, would be enough.
+// False: nothing that may be moved, now or later, would be enough. A program with an allocation that has no
+// room whatever moves comes in without it, to be told.
 bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& requester, uint64_t free,
                         TimePoint now, Step* step) {
-    const uint64_t wanted = requester.out ? requester.away : requester.asks;
+    if (!requester.out) return serve(programs, requester, requester.asks, free, now, step);
+    if (requester.asks && serve(programs, requester, requester.away + requester.asks, free, now, step))
+        return true;
+    return serve(programs, requester, requester.away, free, now, step);
+}
+
+bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& requester, uint64_t wanted,
+                        uint64_t free, TimePoint now, Step* step) {
+    *step = {.id = requester.id, .requester = requester.id, .again = now};
+    if (requester.out) step->with = wanted - requester.away;
     if (wanted <= free) {
-        *step = {requester.out ? Step::What::kIn : Step::What::kGrant, requester.id, 0, requester.id, now};
+        step->what = requester.out ? Step::What::kIn : Step::What::kGrant;
         return true;
     }
     const uint64_t needed = wanted - free;
@@ -80,16 +93,20 @@ bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& req
             again = std::min(again, each.from);
     }
     if (all < needed) {
-        *step = {Step::What::kRefuse, requester.id, needed - all, requester.id, now};
+        step->what = Step::What::kRefuse;
+        step->bytes = needed - all;
         return false;
     }
     if (ready < needed) {
-        *step = {Step::What::kNothing, 0, needed - ready, requester.id, again};
+        step->again = again;
         return true;
     }
     const auto first =
         std::find_if(from.begin(), from.end(), [&](const Candidate& each) { return each.from <= now; });
-    *step = {Step::What::kOut, first->program->id, std::min(needed, first->program->here), requester.id, now};
+    step->what = Step::What::kOut;
+    step->id = first->program->id;
+    step->bytes = std::min(needed, first->program->here);
+    step->last = requester.out && step->bytes == needed;
     return true;
 }
 
@@ -104,12 +121,15 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
     Step step;
     for (const Program* requester : line) {
         if (requester->out || places_.at(requester->id).until <= now) continue;
-        if (serve(programs, *requester, free, now, &step) && step.what != Step::What::kNothing) return step;
+        serve(programs, *requester, free, now, &step);
+        if (step.what != Step::What::kNothing) return step;
     }
     for (const Program* requester : line) {
         if (requester->out && (requester->stays || requester->later)) continue;
         // One that is out and finds no room holds up no other; an allocation is told.
-        if (serve(programs, *requester, free, now, &step) || !requester->out) return step;
+        const bool served = serve(programs, *requester, free, now, &step);
+        if (requester->out) places_.at(requester->id).missing = served ? 0 : step.bytes;
+        if (served || !requester->out) return step;
     }
     return {};
 }
@@ -141,6 +161,17 @@ void MemoryTurns::served(uint32_t requester, TimePoint now) {
             std::chrono::duration<double>(std::min(turn, std::chrono::duration<double>(kMostTurn).count()))),
         kLeastTurn, kMostTurn);
     place.until = std::max(place.until, place.begun + longest);
+}
+
+uint64_t MemoryTurns::missing(uint32_t id) const {
+    const auto found = places_.find(id);
+    return found == places_.end() ? 0 : found->second.missing;
+}
+
+MemoryTurns::Duration MemoryTurns::waits(uint32_t id, TimePoint now) const {
+    const auto found = places_.find(id);
+    const bool asks = found != places_.end() && found->second.asked != TimePoint{};
+    return asks ? Duration(now - found->second.asked) : Duration::zero();
 }
 
 uint64_t MemoryTurns::turns(uint32_t id) const {

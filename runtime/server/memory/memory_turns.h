@@ -19,7 +19,9 @@
 //     at 12 s                   move 50 of B out, A in: 110 moved at 25 a second, so A's turn is 44 s
 //
 // An allocation of a program that has its turn goes before the others' requests where it need not wait for
-// another turn; else its turn would pass while it waits behind those that wait for its end.
+// another turn; else its turn would pass while it waits behind those that wait for its end. One that waits
+// while its program is moved out keeps its place: the program comes in when there is room for both, and is
+// not moved before the allocation was tried. So each turn gets a program further, however short it is.
 //
 // Not thread-safe. Times are the caller's. Bytes are of chunks, as the mover moves them.
 #pragma once
@@ -55,6 +57,7 @@ public:
         bool out = false;    // its calls wait for its turn
         bool stays = false;  // it cannot be moved now
         bool later = false;  // out: what is free is for an allocation that takes it just now
+        bool held = false;   // not out: it takes what it was given just now, and is not moved meanwhile
         bool works = false;  // out: it has something to do; else: it has something under way, or had lately
         uint64_t asks = 0;   // bytes that an allocation found no room for, and waits for; 0: none
     };
@@ -69,6 +72,8 @@ public:
         uint32_t id = 0;
         uint64_t bytes = 0;      // kOut: at least; kRefuse: that are missing
         uint32_t requester = 0;  // for whom
+        bool last = false;       // kOut: then the requester, which is out, can come in
+        uint64_t with = 0;       // kIn, and the last kOut: of its allocation, for which there is room, too
         TimePoint again = TimePoint::max();
     };
     // `free`: bytes of the device. Repeat it after each step, with what has changed.
@@ -80,7 +85,11 @@ public:
     void served(uint32_t requester, TimePoint now);
 
     uint64_t turns(uint32_t id) const;
-    double speed() const { return speed_; }  // bytes a second
+    // Of a program that is out and asks: bytes for which no room can be made as things are; 0: it will come
+    // in.
+    uint64_t missing(uint32_t id) const;
+    Duration waits(uint32_t id, TimePoint now) const;  // since it asked; zero: it does not ask
+    double speed() const { return speed_; }            // bytes a second
 
 private:
     struct Place {
@@ -90,7 +99,8 @@ private:
         uint64_t moved = 0;          // bytes for it, since it was served last
         uint64_t in_turn = 0;        // bytes for this turn
         uint64_t turns = 0;
-        uint64_t order = 0;  // of the request
+        uint64_t order = 0;    // of the request
+        uint64_t missing = 0;  // when it was looked at last
     };
     struct Candidate {
         const Program* program;
@@ -103,6 +113,8 @@ private:
                                       uint64_t needed, TimePoint now) const;
     bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t free, TimePoint now,
                Step* step);
+    bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t wanted, uint64_t free,
+               TimePoint now, Step* step);
     Duration takes(uint64_t bytes) const;
 
     const double part_;

@@ -6,34 +6,42 @@
 
 namespace smt::runtime::server {
 
-std::shared_ptr<HostBlock> SpareBlocks::take(uint64_t bytes, uint64_t* missing) {
-    {
-        std::lock_guard lock(mutex_);
-        auto best = spare_.end();
-        for (auto each = spare_.begin(); each != spare_.end(); ++each)
-            if ((*each)->block->bytes() >= bytes &&
-                (best == spare_.end() || (*each)->block->bytes() < (*best)->block->bytes()))
-                best = each;
-        if (best != spare_.end()) {
-            const BlockPointer found = *best;
-            spare_.erase(best);
-            return lend(found);
-        }
-    }
-    drop();  // they are too small
-    const auto made = std::make_shared<Block>();
-    if (!made->charge.take(account_, bytes)) {
-        const uint64_t limit = account_->limit(), left = limit - std::min(limit, account_->held());
+SpareBlocks::BlockPointer SpareBlocks::take(uint64_t bytes, const MemoryAccountPointer& account,
+                                            uint64_t* missing) {
+    Charge charge;
+    *missing = 0;
+    if (account && !charge.take(account, bytes)) {
+        const uint64_t limit = account->limit(), left = limit - std::min(limit, account->held());
         *missing = bytes - std::min(left, bytes - 1);
         return nullptr;
     }
-    made->block = HostBlock::make(driver_, bytes, HostBlock::room(), missing);
-    return made->block ? lend(made) : nullptr;
+    BlockPointer block = take_spare(bytes);
+    if (!block) block = HostBlock::make(driver_, bytes, HostBlock::room(), missing);
+    if (!block) return nullptr;
+    if (account) charge.take(account, std::min(bytes, block->bytes()));  // less than before
+    return lend(block, std::move(charge));
+}
+
+SpareBlocks::BlockPointer SpareBlocks::take_spare(uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    used_ = Clock::now();
+    const uint64_t wanted = std::min(bytes, HostBlock::kLargest);
+    const auto better = [&](const BlockPointer& a, const BlockPointer& b) {
+        const bool enough = a->bytes() >= wanted;
+        if (enough != (b->bytes() >= wanted)) return enough;
+        return enough ? a->bytes() < b->bytes() : a->bytes() > b->bytes();
+    };
+    const auto best = std::min_element(spare_.begin(), spare_.end(), better);
+    if (best == spare_.end()) return nullptr;
+    BlockPointer found = *best;
+    spare_.erase(best);
+    return found;
 }
 
 // The pointer's last copy brings the block back, or frees it if there is no place for it any more.
-std::shared_ptr<HostBlock> SpareBlocks::lend(const BlockPointer& block) {
-    return {block->block.get(), [block, owner = weak_from_this()](HostBlock*) {
+SpareBlocks::BlockPointer SpareBlocks::lend(const BlockPointer& block, Charge charge) {
+    const auto charged = std::make_shared<Charge>(std::move(charge));
+    return {block.get(), [block, charged, owner = weak_from_this()](HostBlock*) {
                 if (const auto place = owner.lock()) place->take_back(block);
             }};
 }
@@ -41,18 +49,35 @@ std::shared_ptr<HostBlock> SpareBlocks::lend(const BlockPointer& block) {
 void SpareBlocks::take_back(const BlockPointer& block) {
     std::lock_guard lock(mutex_);
     spare_.push_back(block);
+    used_ = Clock::now();
 }
 
-void SpareBlocks::drop() {
-    std::vector<BlockPointer> dropped;  // outlives the lock
+bool SpareBlocks::prepare(uint64_t bytes) {
+    const uint64_t spare = spare_bytes();
+    if (spare >= bytes) return true;
+    uint64_t missing = 0;
+    const BlockPointer block = HostBlock::make(driver_, bytes - spare, HostBlock::room(), &missing);
+    if (block) take_back(block);
+    return block != nullptr;
+}
+
+SpareBlocks::BlockPointer SpareBlocks::take_unused(Clock::duration longest) {
     std::lock_guard lock(mutex_);
-    dropped.swap(spare_);
+    if (spare_.empty() || Clock::now() < used_ + longest) return nullptr;
+    BlockPointer block = std::move(spare_.back());
+    spare_.pop_back();
+    return block;
+}
+
+void SpareBlocks::note_use(Clock::time_point now) {
+    std::lock_guard lock(mutex_);
+    used_ = now;
 }
 
 uint64_t SpareBlocks::spare_bytes() const {
     std::lock_guard lock(mutex_);
     uint64_t bytes = 0;
-    for (const BlockPointer& each : spare_) bytes += each->block->bytes();
+    for (const BlockPointer& each : spare_) bytes += each->bytes();
     return bytes;
 }
 

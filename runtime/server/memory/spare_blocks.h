@@ -1,11 +1,14 @@
-// Host memory for the chunks of a program that leaves the device and comes back again and again: a block that
-// is free again is kept for the next time, because to pin pages takes longer than to copy them.
+// Host memory for chunks that leave the device: blocks that are free again are kept for the next ones, of
+// whichever program, because to pin pages takes longer than to copy them, and to unpin them holds up the
+// whole context. What has not been used for a while is freed in the background (unpinning.h).
 //
-// Blocks count as host memory of the program (host_memory in SMT_LIMITS), also while they are spare.
+// A block counts as host memory of the program that has it (host_memory in SMT_LIMITS); a spare one is the
+// server's.
 //
 // Any thread. Blocks may outlive this object.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,28 +22,31 @@ namespace smt::runtime::server {
 
 class SpareBlocks : public std::enable_shared_from_this<SpareBlocks> {
 public:
-    SpareBlocks(const DriverApi& driver, MemoryAccountPointer account)
-        : driver_(driver), account_(std::move(account)) {}
+    using Clock = std::chrono::steady_clock;
+    using BlockPointer = std::shared_ptr<HostBlock>;
 
-    // As HostBlock::make(): a spare block that is large enough, or a new one.
-    std::shared_ptr<HostBlock> take(uint64_t bytes, uint64_t* missing);
-    // Frees those that are spare. It may wait for the device.
-    void drop();
+    explicit SpareBlocks(const DriverApi& driver) : driver_(driver) {}
+
+    // As HostBlock::make(): the smallest spare block that is large enough, else the largest one, or a new one
+    // where none is spare. Without an account it is no program's.
+    BlockPointer take(uint64_t bytes, const MemoryAccountPointer& account, uint64_t* missing);
+    // One block more is spare, if fewer bytes than that are. False: there is no host memory.
+    bool prepare(uint64_t bytes);
+    // A spare block, for the caller to free, if none was used for so long; else null.
+    BlockPointer take_unused(Clock::duration longest);
+    void use() { note_use(Clock::now()); }  // programs that take turns need them again
     uint64_t spare_bytes() const;
 
 private:
-    struct Block {
-        std::shared_ptr<HostBlock> block;
-        Charge charge;
-    };
-    using BlockPointer = std::shared_ptr<Block>;
-    std::shared_ptr<HostBlock> lend(const BlockPointer& block);
+    BlockPointer lend(const BlockPointer& block, Charge charge);
     void take_back(const BlockPointer& block);
+    BlockPointer take_spare(uint64_t bytes);
+    void note_use(Clock::time_point now);
 
     const DriverApi& driver_;
-    const MemoryAccountPointer account_;
     mutable std::mutex mutex_;
     std::vector<BlockPointer> spare_;
+    Clock::time_point used_{};
 };
 
 }  // namespace smt::runtime::server

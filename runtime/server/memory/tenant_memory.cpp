@@ -45,16 +45,17 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 }  // namespace
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                           MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> spare)
+                           MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks,
+                           MemoryAccountPointer host)
     : device_(device),
       driver_(device.driver()),
       base_(base),
       bytes_(bytes),
       account_(std::make_shared<MemoryAccount>(0, std::move(tenant))),
       own_(arena, base, bytes),
-      spare_(std::move(spare)),
-      mover_(device, spare_ ? [this](uint64_t each, uint64_t* missing) { return spare_->take(each, missing); }
-                            : ChunkMover::MakeBlock{}),
+      oversubscribes_(host != nullptr),
+      mover_(device, [blocks = std::move(blocks), host = std::move(host)](
+                         uint64_t each, uint64_t* missing) { return blocks->take(each, host, missing); }),
       pools_(driver_, *this),
       graphs_(driver_, *this) {
     addresses_.add(base, bytes);

@@ -50,10 +50,11 @@ inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chun
 
 class TenantMemory {
 public:
-    // `tenant`: physical memory of all the tenant's programs. `spare`: where chunks go that are moved out,
-    // and tenants may hold more together than the device has (swapper.h); null: they may not.
+    // `tenant`: physical memory of all the tenant's programs. `blocks`: where chunks go that are moved out.
+    // `host`: what counts them; tenants may hold more together than the device has then (swapper.h). Null:
+    // they may not.
     TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> spare = nullptr);
+                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks, MemoryAccountPointer host);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
@@ -147,10 +148,16 @@ public:
     void release_copied();  // of a chunk that the driver does not unmap the memory stays
     ChunkMover::Outcome bring_in();
     void forget_copies();
+    // The same in steps, of some chunks each: choose() says which are enough, and what is idle it has freed.
+    using Chunks = std::vector<ChunkMover::Chunk>;
+    Chunks choose(uint64_t least, uint64_t* freed);
+    ChunkMover::Outcome copy_out(const Chunks& chunks) { return mover_.copy_out(chunks); }
+    std::vector<uint64_t> away() const { return mover_.away(); }
+    uint64_t bytes_away(uint64_t base) const { return mover_.bytes(base); }
+    ChunkMover::Outcome bring_in(const std::vector<uint64_t>& bases);
     uint64_t bytes_away() const { return mover_.bytes_away(); }
     bool away_is_pinned() const { return mover_.pinned(); }
-    uint64_t bytes_movable() const;                      // of chunks on the device that copy_out() takes
-    SpareBlocks* spare() const { return spare_.get(); }  // null: copies' host memory is freed with them
+    uint64_t bytes_movable() const;  // of chunks on the device that copy_out() takes
 
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // returns cached chunks to the driver
@@ -199,8 +206,8 @@ private:
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
     // The caller of these five holds mutex_.
-    std::vector<ChunkMover::Chunk> movable() const;  // largest first
-    bool open_elsewhere(uint64_t chunk) const;       // another session has mapped it
+    Chunks movable() const;                     // largest first
+    bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it
     void unmap_opened(CUdeviceptr address, const Opened& opened);
     void forget_shared();
     CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,
@@ -235,7 +242,7 @@ private:
     uint64_t kept_ = 0;
     bool moves_ = false;  // chunks move or are away: none is freed
 
-    const std::shared_ptr<SpareBlocks> spare_;
+    const bool oversubscribes_;
     ChunkMover mover_;  // guarded by mutex_, or by standing threads while moves_
     Pools pools_;
     GraphMemory graphs_;

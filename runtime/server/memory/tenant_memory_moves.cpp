@@ -53,17 +53,21 @@ uint64_t TenantMemory::bytes_movable() const {
     return bytes - std::min(bytes, mover_.bytes_away());
 }
 
+// What was idle need not be moved, too.
+TenantMemory::Chunks TenantMemory::choose(uint64_t least, uint64_t* freed) {
+    const uint64_t held = account_->held();
+    trim();
+    *freed = held - std::min(held, account_->held());
+    Lock lock(mutex_);
+    moves_ = true;
+    return enough_of(movable(), least - std::min(least, *freed));
+}
+
 // The copies take long, and are made without the lock: other tenants that run out of memory ask this one for
 // what is idle.
 ChunkMover::Outcome TenantMemory::copy_out(uint64_t least) {
-    std::vector<ChunkMover::Chunk> chunks;
-    trim();
-    {
-        Lock lock(mutex_);
-        moves_ = true;
-        chunks = enough_of(movable(), least);
-    }
-    const ChunkMover::Outcome outcome = mover_.copy_out(chunks);
+    uint64_t freed = 0;
+    const ChunkMover::Outcome outcome = mover_.copy_out(choose(least, &freed));
     if (outcome.status != CUDA_SUCCESS) forget_copies();
     return outcome;
 }
@@ -76,12 +80,13 @@ void TenantMemory::release_copied() {
     }
 }
 
-ChunkMover::Outcome TenantMemory::bring_in() {
-    const std::vector<uint64_t> away = mover_.away();
-    const ChunkMover::Outcome outcome = mover_.bring_in(away);
+ChunkMover::Outcome TenantMemory::bring_in() { return bring_in(mover_.away()); }
+
+ChunkMover::Outcome TenantMemory::bring_in(const std::vector<uint64_t>& bases) {
+    const ChunkMover::Outcome outcome = mover_.bring_in(bases);
     if (outcome.status != CUDA_SUCCESS) return outcome;
     Lock lock(mutex_);
-    for (const uint64_t base : away)
+    for (const uint64_t base : bases)
         if (const uint64_t kept = mover_.kept(base)) kept_chunks_[base] = kept;
     return outcome;
 }

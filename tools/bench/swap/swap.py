@@ -7,8 +7,13 @@
 A case is a number of programs (crowd.cu) of so many GiB each, which compute over all of it and look at each
 word, on a device that has room for --room of them; a program without smt holds what is too much. First
 each runs by itself for --seconds, which says its passes; then all at once, with as many passes. `against`
-is the time of all at once by the sum of the times alone. `switch` is what a turn's moves take on average, by
-the server's figures, and `ideal` their bytes by the bandwidth of pinned copies, measured in the same run. A
+is the time of all at once by the sum of the times alone, both from the programs' start to their end;
+`against_passes` is the same by the times that the passes alone took. `switch` is what a turn's moves take on
+average, by the server's figures, and `ideal` their bytes by the bandwidth of pinned copies, one direction
+after the other, measured in the same run: below 1 where both directions move at once. `parts` says where it
+goes, by the server's figures for each turn: until the program is at rest (which is not in `switch`), host
+memory pinned, copies (with that), device memory mapped and unmapped; of two programs that move at the same
+time each counts. A
 case more is `cells`: a program of half the room that does something every few seconds, beside one of four
 fifths that always computes; its figures are what such a cell takes. Wrong, and the exit code 1: words that
 are not right, and programs that fail. A case that needs more than --pinned of the host's memory is left out.
@@ -34,6 +39,8 @@ from harness import Child, Lines, Places, Runtime, base_environment, tail  # noq
 START = 8        # seconds until programs are ready: a guess, for --plan
 PATIENCE = 900
 PAUSE = 2        # seconds between two cells
+PREPARED = 16 << 10   # MiB that the server pins at most ahead of a move (runtime/server/swapper.cpp)
+PARTS = ("rest_us", "pin_us", "copy_us", "map_us")
 POLL = 0.1
 
 
@@ -64,13 +71,18 @@ def estimate(options, kind, count):
     return START + options.seconds * count * (2 + 2 * options.part / 100)
 
 
-def pinned_mib(mib, count):
-    """What the host has to pin at most: what is away, and what is being moved out."""
-    return mib * count
+def pinned_mib(mib, count, room):
+    """What the host has to pin at most: what has no room on the device, and what is moved out ahead."""
+    return int(mib * max(count - room, 0)) + min(mib, PREPARED) + 1024
 
 
 def host_mib():
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    try:
+        group = pathlib.Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return whole
+    return min(whole, int(group) // 2**20) if group.isdigit() else whole
 
 
 def plan(options):
@@ -79,8 +91,15 @@ def plan(options):
         takes = estimate(options, kind, count)
         total += takes
         what = f"{count} programs of {mib} MiB" if kind == "work" else f"cells of {mib} MiB, busy beside"
-        print(f"{what}, room for {options.room:g}, {pinned_mib(mib, count)} MiB pinned: about {takes:.0f} s")
+        pinned = pinned_mib(mib, count, options.room)
+        print(f"{what}, room for {options.room:g}, {pinned} MiB pinned: about {takes:.0f} s")
     print(f"about {total:.0f} s in all")
+
+
+def moves_log(runtime):
+    """What the server says of each move: its parts, and for how long it was asked for."""
+    said = ("makes room for", "has its memory again", "is not moved")
+    return [line for line in runtime.log(10**7).splitlines() if any(words in line for words in said)]
 
 
 class Ballast:
@@ -125,8 +144,9 @@ class Swapping:
         return len(left)
 
     def guarded(self, kind, mib, count):
-        if not self.sim and pinned_mib(mib, count) > self.options.pinned * host_mib():
-            return {"ok": True, "skipped": f"{host_mib()} MiB of host memory are too few"}
+        needed = pinned_mib(mib, count, self.options.room)
+        if not self.sim and needed > self.options.pinned * host_mib():
+            return {"ok": True, "skipped": f"{host_mib()} MiB of host memory are too few for {needed}"}
         room = int(mib * self.options.room)
         try:
             with Ballast(self.program, self.environment, self.too_much(room)):
@@ -135,7 +155,7 @@ class Swapping:
                 with Runtime(self.places, SMT_LIMITS=limits, **more) as runtime:
                     try:
                         case = self.work if kind == "work" else self.cells
-                        return case(runtime, mib, count)
+                        return {**case(runtime, mib, count), "moves_log": moves_log(runtime)}
                     except (RuntimeError, json.JSONDecodeError, TypeError) as error:
                         return {"ok": False, "why": f"{error} {runtime.log(800)}"}
         except RuntimeError as error:
@@ -176,10 +196,14 @@ class Swapping:
     def speed(self, runtime, mib):
         return self.result(self.start(runtime, "bandwidth", "bandwidth", mib))
 
+    def alone(self, runtime, tenant, mib):
+        begun = time.monotonic()
+        result = self.result(self.start(runtime, tenant, "time", mib, self.options.seconds))
+        return {**result, "whole_s": time.monotonic() - begun}
+
     def work(self, runtime, mib, count):
         speed = self.speed(runtime, mib)
-        alone = [self.result(self.start(runtime, f"alone{i}", "time", mib, self.options.seconds))
-                 for i in range(count)]
+        alone = [self.alone(runtime, f"alone{i}", mib) for i in range(count)]
         begun = time.monotonic()
         children = [self.start(runtime, f"crowd{i}", "work", mib, alone[i]["passes"]) for i in range(count)]
         seen = {}
@@ -190,15 +214,18 @@ class Swapping:
         together = [self.result(child) for child in children]
         figures = [seen.get(f"crowd{i}", {}) for i in range(count)]
         total = {key: sum(each.get(key, 0) for each in figures)
-                 for key in ("out_bytes", "in_bytes", "out_us", "in_us", "turns", "moves")}
-        after_one_another = sum(each["seconds"] for each in alone)
+                 for key in ("out_bytes", "in_bytes", "out_us", "in_us", "turns", "moves", *PARTS)}
+        after_one_another = sum(each["whole_s"] for each in alone)
         turns = max(total["turns"], 1)
         ideal = (total["out_bytes"] / speed["out_bytes_per_s"] +
                  total["in_bytes"] / speed["in_bytes_per_s"]) * 1e3 / turns
         return {"ok": all(each["right"] for each in alone + together), **speed, "alone": alone,
                 "together": together, "together_s": took, "after_one_another_s": after_one_another,
-                "against": took / after_one_another, **total,
-                "switch_ms": (total["out_us"] + total["in_us"]) / 1e3 / turns, "ideal_ms": ideal}
+                "against": took / after_one_another,
+                "against_passes": took / sum(each["seconds"] for each in alone), **total,
+                "switch_ms": (total["out_us"] + total["in_us"]) / 1e3 / turns, "ideal_ms": ideal,
+                "parts_ms": {key[:-3]: total[key] / 1e3 / turns for key in PARTS},
+                "longest_pass_s": max(each["longest_pass_s"] for each in together)}
 
     def cells(self, runtime, mib, _):
         speed = self.speed(runtime, mib)
@@ -236,8 +263,12 @@ def describe(row):
     if not row["ok"]:
         return text + "FAILS: " + row.get("why", "words are wrong")
     if row["kind"] == "cells":
-        return text + (f"cells {row['cell_ms']:9.1f} ms, longest {row['longest_cell_ms']:9.1f}")
-    return text + (f"against {row['against']:.3f}, turns {row['turns']}, switch {row['switch_ms']:.1f} ms, "
+        asked = re.findall(r"tenant idle .* ([\d.]+) ms after it asked", "\n".join(row["moves_log"]))
+        return text + (f"cells {row['cell_ms']:9.1f} ms, longest {row['longest_cell_ms']:9.1f}, "
+                       f"of which the wait for its memory {', '.join(asked)}")
+    parts = ", ".join(f"{name} {ms:.1f}" for name, ms in row["parts_ms"].items())
+    return text + (f"against {row['against']:.3f} ({row['against_passes']:.3f} of the passes), "
+                   f"turns {row['turns']}, switch {row['switch_ms']:.1f} ms ({parts}), "
                    f"ideal {row['ideal_ms']:.1f} ms")
 
 
