@@ -3,12 +3,12 @@
 
     tools/bench/probes/short_gaps.py [--build BUILD] > rows.jsonl
 
-Needs a GPU and PyTorch. A JSON row for each moment: us a kernel of a graph of 1,000 additions, one behind the
-other, and ms of GPT-2's passes for 16 tokens, each the median of 30 and the longest, by the GPU's timer.
-Moments: at the begin, behind the instantiation of GPT-2's graphs (some thousand nodes), behind a context that
-another process has made, behind that once more. Natively, and with a build under smt, where the server makes
-that context by itself (short_gaps in SMT_LIMITS), also with short_gaps=0. `watched`: the longest of all graphs
-that ran meanwhile.
+Needs a GPU and PyTorch. A JSON row for each moment: us a kernel of a graph of 1,000 additions, one behind
+the other, and ms of GPT-2's passes for 16 tokens, each the median of 30 and the longest, by the GPU's
+timer. Moments: at the begin, behind the instantiation of GPT-2's graphs (some thousand nodes), behind a
+context that another process has made, behind that once more. Natively, and with a build under smt, where
+the server makes that context by itself (short_gaps in SMT_LIMITS), also with short_gaps=0. `watched`: the
+longest of all graphs that ran meanwhile.
 """
 import argparse
 import json
