@@ -31,8 +31,8 @@ struct Origin {
 const Origin kNone, kOwn{{}, true, false}, kOther{{}, false, true};
 
 bool wide(const Instruction& instruction) {
-    return std::any_of(instruction.types.begin(), instruction.types.end(),
-                       [](Type type) { return bits(type) >= 64; });
+    return instruction.has(Modifier::kWide) || std::any_of(instruction.types.begin(), instruction.types.end(),
+                                                           [](Type type) { return bits(type) >= 64; });
 }
 
 bool is_private(Space space) { return space == Space::kShared || space == Space::kLocal; }

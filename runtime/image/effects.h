@@ -13,8 +13,8 @@ namespace smt::image {
 
 using Effects = std::map<std::string, ptx::Effects>;  // by kernel
 
-// Problem: there is no PTX for the device, or it cannot be read. Machine code beside it was made of the same
-// source.
+// Problem: there is no PTX for the device, it cannot be read, or it is for another architecture than machine
+// code that the device runs. Machine code for the same one was made of the same source.
 [[nodiscard]] std::variant<Effects, Problem> effects(std::string_view image, int architecture);
 
 }  // namespace smt::image

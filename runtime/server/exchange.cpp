@@ -50,19 +50,19 @@ void Exchange::run(uint64_t bytes, Suspension::Exchanged& both) {
     if (server_.device().driver().cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) room_ = free;
     find_groups();
     Thread other;
-    const bool at_once = other.start({"exchange", comes_.tenant()}, [&] { bring_in(both.in); }).empty();
+    const bool at_once = other
+                             .start(
+                                 {"exchange", comes_.tenant()}, [&] { bring_in(both.in); },
+                                 [this](const std::string&) { fail_in(); })
+                             .empty();
+    const EndOfOut end(*this);
     {
         const AsGuest guest(leaves_);
         move_groups_out(leaves_, bytes, both.out,
                         [&](uint64_t released) { return !at_once || goes_on(released); });
     }
     const auto out = ExchangeClock::now();
-    {
-        std::lock_guard lock(mutex_);
-        room_ += both.out.freed + (at_once ? 0 : both.out.bytes);
-        out_over_ = true;
-    }
-    changed_.notify_all();
+    end_out(both.out.freed + (at_once ? 0 : both.out.bytes));
     if (at_once) {
         const dispatch::ClockHandoff others(server_.device());
         other.join();
@@ -100,10 +100,22 @@ void Exchange::bring_in(Suspension::Moved& in) {
         in.no_room = outcome.status == CUDA_ERROR_OUT_OF_MEMORY;
         memory.forget_copies();
     }
-    if (in.problem.empty()) return;
+    if (!in.problem.empty()) fail_in();
+}
+
+void Exchange::fail_in() {
     {
         std::lock_guard lock(mutex_);
         in_fails_ = true;
+    }
+    changed_.notify_all();
+}
+
+void Exchange::end_out(uint64_t room) {
+    {
+        std::lock_guard lock(mutex_);
+        room_ += room;
+        out_over_ = true;
     }
     changed_.notify_all();
 }

@@ -33,8 +33,15 @@ private:
         std::vector<uint64_t> bases;
         uint64_t bytes = 0;
     };
+    struct EndOfOut {  // the other side waits for it, whatever happens
+        explicit EndOfOut(Exchange& exchange) : exchange_(exchange) {}
+        ~EndOfOut() { exchange_.end_out(0); }
+        Exchange& exchange_;
+    };
     void find_groups();
     void bring_in(Suspension::Moved& in);
+    void fail_in();
+    void end_out(uint64_t room);  // there is so much more of it
     bool await_room(size_t group);
     bool goes_on(uint64_t released);
 

@@ -216,8 +216,9 @@ Lane::Step Lane::next_record(uint64_t tail) {
     if (status != CUDA_SUCCESS) [[unlikely]] {
         execute_again(record, &status, &reply_bytes);
         // Not that the client is gone, as a stream says that was abandoned at the fault, or that a launch was
-        // held back, which has no meaning any more.
-        if (const CUresult fatal = session_.server().fatal(); status != CUDA_SUCCESS && fatal != CUDA_SUCCESS)
+        // held back, which has no meaning any more. A session that is not told of the fault may go on.
+        if (const CUresult fatal = session_.server().fatal();
+            status != CUDA_SUCCESS && fatal != CUDA_SUCCESS && session_.poisoned())
             status = fatal;
     }
     if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]

@@ -13,6 +13,7 @@ namespace smt::runtime::server {
 std::string Session::why_not_suspended() const {
     if (dispatched_->tried() || server_.measuring())
         return "its kernels are measured, or under an experiment";
+    if (gate_.closed(LaneGate::kReissued)) return "launches of it wait to be executed again";
     return {};
 }
 

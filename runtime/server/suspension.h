@@ -63,6 +63,7 @@ public:
     struct Exchanged {
         Moved out, in;
         bool came = false;
+        bool without_other = false;  // the other program has ended, or was suspended meanwhile
     };
     Exchanged exchange(uint32_t leaves, uint64_t bytes, uint32_t comes, std::chrono::milliseconds patience);
 

@@ -104,7 +104,7 @@ Suspension::Exchanged Suspension::exchange(uint32_t leaves, uint64_t bytes, uint
     const Borrowed coming(server_, server_.borrow(comes));
     Session* const other = coming.sessions.empty() ? nullptr : coming.sessions.front();
     if (!other || other->gate().closed(LaneGate::kSuspended))
-        both.out.problem = "the program that it makes room for is not there any more";
+        both.without_other = true;
     else
         Exchange(server_, session, *other).run(bytes, both);
     if (session.bytes_away() == 0 && !was_out) let_go_on_in_turn(session);

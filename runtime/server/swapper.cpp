@@ -124,7 +124,8 @@ Swapper::Program Swapper::program_of(Session& session, TimePoint now) {
     const std::string why = suspended ? "it is suspended" : session.why_not_suspended();
     program.stays = !program.out && (session.poisoned() || !why.empty());  // it comes in all the same
     uint64_t position = 0;
-    const bool works = !suspended && session.has_work(program.out, &position);
+    const bool works = !suspended && session.has_work(program.out, &position),
+               leaves_gate = session.gate().leaving();
     std::lock_guard lock(mutex_);
     Known& known = known_[program.id];
     program.works = works || (!program.out && position != known.position);
@@ -132,7 +133,7 @@ Swapper::Program Swapper::program_of(Session& session, TimePoint now) {
     if (!why.empty()) known.why = fmt::format("{} cannot be moved: {}", session.called(), why);
     program.stays = program.stays || now < known.stays_until;
     program.later = now < later_ || takes(0);
-    program.held = !program.out && (takes(program.id) || session.gate().leaving());
+    program.held = !program.out && (takes(program.id) || leaves_gate);
     if (const Request* asks = first_of(program.id); asks && !suspended) program.asks = asks->bytes_;
     known.figures.turns = turns_.turns(program.id);
     known.figures.missing_bytes = turns_.missing(program.id);
@@ -168,7 +169,7 @@ std::string Swapper::called(uint32_t session) {
 bool Swapper::prepare(const std::vector<Program>& programs) {
     uint64_t away = 0, here = 0;
     for (const Program& each : programs) {
-        away = std::max(away, each.away);
+        if (each.out) away = std::max(away, each.away);
         if (!each.out && !each.stays) here = std::max(here, each.here);
     }
     SpareBlocks& blocks = *server_.unpinning().blocks();

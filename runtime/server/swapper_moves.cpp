@@ -126,7 +126,7 @@ void Swapper::exchange(const Step& step) {
         server_.suspension().exchange(step.id, step.bytes, step.requester, kRestForTurn);
     turns_.moved(step.requester, both.out.bytes + both.in.bytes,
                  for_speed(both.out, both.out.took + both.in.took));
-    if (both.out.bytes != 0 || !has_ended(server_, step.requester)) left(step, both.out);
+    if (!both.without_other) left(step, both.out);
     if (both.in.bytes) count_in(step.requester, both.in);
     if (!both.in.problem.empty()) does_not_come(step.requester, both.in);
     if (both.came) note_in(step, both.in, " more");

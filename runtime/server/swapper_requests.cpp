@@ -16,10 +16,9 @@ constexpr auto kAskPoll = std::chrono::milliseconds(5);
 
 }  // namespace
 
-// Not one that is suspended meanwhile: it takes nothing before it is resumed.
+// Not where its lane stands in front of a closed gate: it takes nothing before that opens.
 bool Swapper::Request::takes() const {
-    return state_ == State::kAnswered && answer_ == Answer::kTryAgain &&
-           !session_.gate().closed(LaneGate::kSuspended);
+    return state_ == State::kAnswered && answer_ == Answer::kTryAgain && !session_.gate().closed();
 }
 
 Swapper::Request::Request(Swapper& swapper, const Session& session) : swapper_(swapper), session_(session) {

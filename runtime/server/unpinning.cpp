@@ -48,6 +48,7 @@ void Unpinning::run() {
         std::shared_ptr<HostBlock> block = blocks_->take_unused(kUnused);
         pause = block ? kBetween : std::chrono::milliseconds(kLook);
         if (!block || server_.fatal() != CUDA_SUCCESS) continue;
+        self_.awaited = {};  // a program has its waits for windows once in its life, this once for a block
         const dispatch::Quiesce others(server_.dispatcher(), self_, dispatch::Quiesce::For::kFree);
         block.reset();
     }

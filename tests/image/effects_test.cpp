@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/image/made.h"
+
 using namespace smt::image;
 
 namespace {
@@ -22,4 +24,13 @@ TEST_CASE("effects of an image are those of its PTX for the device", "[effects]"
     CHECK(std::holds_alternative<Problem>(effects("none", 90)));
     CHECK(std::get<Problem>(effects(".version 8.0\n.target sm_90\n.entry", 90)).text.find("cannot be read") !=
           std::string::npos);
+}
+
+TEST_CASE("effects of an image are not those of PTX beside other machine code", "[effects]") {
+    const auto found = [](const std::vector<Made>& made) { return effects(fatbin(made), 90); };
+    CHECK(std::holds_alternative<Effects>(found({{2, 90, 0, "code"}, {1, 90, 0, kKernelText}})));
+    CHECK(std::holds_alternative<Effects>(found({{2, 80, 0, "code"}, {1, 90, 0, kKernelText}})));
+    CHECK(std::get<Problem>(found({{2, 90, 0, "code"}, {1, 80, 0, kKernelText}})).text ==
+          "its PTX is for another architecture than its machine code");
+    CHECK(std::holds_alternative<Problem>(found({{2, 90, kSpecific, "code"}, {1, 90, 0, kKernelText}})));
 }

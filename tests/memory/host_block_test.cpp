@@ -16,13 +16,19 @@ constexpr char kMeminfo[] =
 }  // namespace
 
 TEST_CASE("host block: what a machine has room for", "[host_block]") {
-    const HostBlock::Room room = HostBlock::room_of(kMeminfo, kMost);
+    const HostBlock::Room room = HostBlock::room_of(kMeminfo, kMost, 0);
     CHECK(room.pinned == 120 << 10);    // three quarters of what is available
     CHECK(room.pageable == 180 << 10);  // most of that and of what may be swapped out
-    const HostBlock::Room in_group = HostBlock::room_of(kMeminfo, 64 << 10);
+    const HostBlock::Room in_group = HostBlock::room_of(kMeminfo, 64 << 10, 0);
     CHECK(in_group.pinned == 48 << 10);
     CHECK(in_group.pageable == 60 << 10);
-    CHECK(HostBlock::room_of("", kMost).pageable == 0);
+    CHECK(HostBlock::room_of("", kMost, 0).pageable == 0);
+    // What blocks have is no reason to take more of the rest.
+    const HostBlock::Room beside =
+        HostBlock::room_of("MemAvailable: 100 kB\nSwapFree: 32 kB\n", kMost, 60 << 10);
+    CHECK(beside.pinned == 60 << 10);
+    CHECK(beside.pageable == 120 << 10);
+    CHECK(HostBlock::room_of("MemAvailable: 10 kB\n", kMost, 60 << 10).pinned == 0);
     CHECK(HostBlock::room().pageable > 0);
 }
 

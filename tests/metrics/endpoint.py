@@ -143,6 +143,9 @@ def requests(place):
     process, address = place.listen(f"unix:{path}")
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE) == 0 and not path.exists()
+    path.write_text("kept")
+    assert "a file that is no socket" in place.command("metrics", "--listen", f"unix:{path}", code=1)
+    assert path.read_text() == "kept"
 
 
 def prometheus(place):

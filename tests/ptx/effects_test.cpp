@@ -50,6 +50,12 @@ TEST_CASE("effects: an address of two parameters has either of them", "[ptx][eff
     CHECK(of("add.s64 %rd9, %rd5, %rd6;\nst.global.u32 [%rd9], %r1;\n").writes == Sets{{0, 8}});
 }
 
+TEST_CASE("effects: a product that is added to an address leaves it one", "[ptx][effects]") {
+    const std::string sum = "mad.wide.s32 %rd9, %r5, 4, %rd6;\n";
+    CHECK(of(sum + "st.global.u32 [%rd9], %r1;\n").writes == Sets{{8}});
+    CHECK(of(sum + "selp.b64 %rd10, %rd7, %rd9, %p1;\nst.global.u32 [%rd10], %r1;\n").writes == Sets{{0, 8}});
+}
+
 TEST_CASE("effects: a register has what is written to it anywhere, also behind the access",
           "[ptx][effects]") {
     const Effects found =

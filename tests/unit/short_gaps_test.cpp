@@ -15,7 +15,7 @@ namespace {
 class Contexts {
 public:
     ShortGaps::MakeContext make(bool works = true) {
-        return [this, works] {
+        return [this, works](const ShortGaps::Over&) {
             const std::lock_guard lock(mutex_);
             ++made_;
             changed_.notify_all();
@@ -81,7 +81,7 @@ TEST_CASE("short gaps: without graphs there is no context, and the end waits for
     Contexts contexts;
     {
         ShortGaps gaps(contexts.make(), {.quiet = 0ms, .longest = 0ms, .between = 0ms});
-        DriverApi driver{};
+        smt::DriverApi driver{};
         driver.cuGraphInstantiateWithParams = refused_graph;
         gaps.watch(driver);
         CHECK(driver.cuGraphInstantiate_v2 == nullptr);
@@ -93,7 +93,7 @@ TEST_CASE("short gaps: without graphs there is no context, and the end waits for
 TEST_CASE("short gaps: calls through a driver's table tell of graphs") {
     Contexts contexts;
     ShortGaps gaps(contexts.make(), {.quiet = 0ms, .longest = 0ms, .between = 1h});
-    DriverApi driver{};
+    smt::DriverApi driver{};
     driver.cuGraphInstantiateWithFlags = made_graph;
     gaps.watch(driver);
     CHECK(driver.cuGraphInstantiateWithFlags(nullptr, nullptr, 0) == CUDA_SUCCESS);

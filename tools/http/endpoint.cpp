@@ -72,8 +72,12 @@ void bind_to_file(int socket, const std::string& path) {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     const Socket probe(AF_UNIX, path);
     if (connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
-        errno == ECONNREFUSED)
+        errno == ECONNREFUSED) {
+        struct stat found{};
+        if (lstat(path.c_str(), &found) == 0 && !S_ISSOCK(found.st_mode))
+            throw Failure("cannot listen on unix:" + path + ": a file that is no socket is there");
         unlink(path.c_str());
+    }
     const mode_t mask = umask(0177);  // its owner's alone
     const int bound = bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
     umask(mask);

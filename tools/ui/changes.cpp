@@ -15,11 +15,11 @@ namespace smt::tools::ui {
 
 namespace {
 
-using Json = nlohmann::json;
+using Wish = nlohmann::json;
 
 constexpr uint32_t kPatienceMs = 10'000;  // as smt suspend's
 
-std::string field(const Json& wish, const char* name) {
+std::string field(const Wish& wish, const char* name) {
     const auto found = wish.is_object() ? wish.find(name) : wish.end();
     if (found == wish.end() || !found->is_string()) throw Misuse(fmt::format("\"{}\" is missing", name));
     return found->get<std::string>();
@@ -31,7 +31,7 @@ void expect_done(const std::optional<Reply>& reply) {
     if (!reply->ok) throw Failure(reply->message);
 }
 
-std::string set_policy(const std::string& key, const Json& wish) {
+std::string set_policy(const std::string& key, const Wish& wish) {
     const std::string name = field(wish, "policy");
     if (const std::string problem = runtime::schedule::policy_problem(name); !problem.empty())
         throw Misuse(problem);
@@ -39,13 +39,13 @@ std::string set_policy(const std::string& key, const Json& wish) {
     return fmt::format("policy {} from now on", name);
 }
 
-std::string set_memory(const std::string& key, const Json& wish) {
+std::string set_memory(const std::string& key, const Wish& wish) {
     const std::string tenant = field(wish, "tenant"), limit = field(wish, "limit");
     expect_done(ask_for_memory_limit(key, tenant, limit == "all" ? 0 : parse_bytes(limit)));
     return fmt::format("{} may hold {} from now on", tenant, limit);
 }
 
-std::string set_terms(const std::string& key, const Json& wish) {
+std::string set_terms(const std::string& key, const Wish& wish) {
     const std::string tenant = field(wish, "tenant");
     Terms terms;
     if (wish.contains("priority")) terms.priority = parse_priority(field(wish, "priority"));
@@ -57,7 +57,7 @@ std::string set_terms(const std::string& key, const Json& wish) {
                        terms.weight ? fmt::format(" weight {}", *terms.weight) : "");
 }
 
-std::string suspend(const std::string& key, const Json& wish, bool back) {
+std::string suspend(const std::string& key, const Wish& wish, bool back) {
     const std::string tenant = field(wish, "tenant");
     protocol::SuspendRequest request;
     request.kind = back ? protocol::ControlKind::kResume : protocol::ControlKind::kSuspend;
@@ -68,7 +68,7 @@ std::string suspend(const std::string& key, const Json& wish, bool back) {
     return fmt::format("{} {}", tenant, back ? "goes on" : "is suspended");
 }
 
-std::optional<std::string> done(const std::string& key, const std::string& what, const Json& wish) {
+std::optional<std::string> done(const std::string& key, const std::string& what, const Wish& wish) {
     if (what == "policy") return set_policy(key, wish);
     if (what == "memory") return set_memory(key, wish);
     if (what == "terms") return set_terms(key, wish);
@@ -80,7 +80,7 @@ std::optional<std::string> done(const std::string& key, const std::string& what,
 
 http::Answer carry_out(const std::string& key, const std::string& what, const std::string& wish) {
     try {
-        const Json read = Json::parse(wish, nullptr, false);
+        const Wish read = Wish::parse(wish, nullptr, false);
         if (read.is_discarded()) throw Misuse("this is no JSON");
         const auto text = done(key, what, read);
         if (!text) return {.status = 404, .text = "there is no such change\n"};

@@ -53,6 +53,7 @@ std::chrono::seconds wait_timeout() {
 class CudaDevice final : public Device {
 public:
     ~CudaDevice() override {
+        gaps_.end();
         if (context_) driver_.cuDevicePrimaryCtxRelease_v2(device_);
         // The library stays: its threads and exit handlers do not survive a dlclose.
     }
@@ -225,16 +226,16 @@ private:
     }
 
     // Programs' allocations must not fail for it: a context takes half a gigabyte.
-    bool make_another_context() {
+    bool make_another_context(const ShortGaps::Over& over) {
         size_t free = 0, total = 0;
         if (enter_thread(nullptr, kNoLane) != CUDA_SUCCESS || !driver_.cuMemGetInfo_v2 ||
             driver_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
             return false;
-        return free < kRoomForContext || make_context_in_another_process(key_);
+        return free < kRoomForContext || make_context_in_another_process(key_, over);
     }
 
     CoreDumpFile core_dump_;
-    ShortGaps gaps_{[this] { return make_another_context(); }};
+    ShortGaps gaps_{[this](const ShortGaps::Over& over) { return make_another_context(over); }};
     std::string path_;  // of the library
 };
 

@@ -1,12 +1,12 @@
 #include "runtime/device/cuda/short_gaps.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include <cerrno>
 #include <string>
-#include <utility>
+#include <thread>
 
 extern char** environ;
 
@@ -15,6 +15,10 @@ namespace smt::runtime::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr auto kHelperPatience =
+    std::chrono::seconds(20);  // a context takes 0.2 s, and longer beside many others
+constexpr auto kHelperPoll = std::chrono::milliseconds(10);
 
 // Written before any other thread is there.
 ShortGaps* watcher = nullptr;
@@ -38,12 +42,13 @@ struct Watched<member> {
 
 }  // namespace
 
-ShortGaps::~ShortGaps() {
+void ShortGaps::end() {
     {
         const std::lock_guard lock(mutex_);
         over_ = true;
     }
     changed_.notify_all();
+    thread_.join();
 }
 
 void ShortGaps::watch(DriverApi& driver) {
@@ -58,7 +63,7 @@ void ShortGaps::watch(DriverApi& driver) {
 void ShortGaps::instantiated() {
     const std::lock_guard lock(mutex_);
     ++graphs_;
-    if (graphs_ == 1 && !thread_.start({"short gaps", {}}, [this] { run(); }).empty()) return;
+    if (graphs_ == 1 && !over_ && !thread_.start({"short gaps", {}}, [this] { run(); }).empty()) return;
     changed_.notify_all();
 }
 
@@ -74,14 +79,17 @@ void ShortGaps::run() {
         } while (changed_.wait_for(lock, times_.quiet, news) && !over_ && Clock::now() < longest);
         if (over_) return;
         lock.unlock();
-        const bool made = make_();
+        const bool made = make_([this] {
+            const std::lock_guard over(mutex_);
+            return over_;
+        });
         lock.lock();
         if (!made) return;
         changed_.wait_for(lock, times_.between, [&] { return over_; });
     }
 }
 
-bool make_context_in_another_process(const std::string& key) {
+bool make_context_in_another_process(const std::string& key, const ShortGaps::Over& over) {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     for (const int each : {0, 1, 2}) posix_spawn_file_actions_addopen(&files, each, "/dev/null", O_RDWR, 0);
@@ -92,9 +100,15 @@ bool make_context_in_another_process(const std::string& key) {
     const int failed = posix_spawn(&pid, "/proc/self/exe", &files, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&files);
     if (failed) return false;
+    const Clock::time_point end = Clock::now() + kHelperPatience;
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return false;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        std::this_thread::sleep_for(kHelperPoll);
+        if (Clock::now() < end && !over()) continue;
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        return false;
+    }
     return status == 0;
 }
 

@@ -30,12 +30,14 @@ struct GapTimes {
 
 class ShortGaps {
 public:
-    // Makes a context in another process, and waits for its end. False: it cannot; it is not tried again.
-    using MakeContext = std::function<bool()>;
+    // Makes a context in another process, and waits for its end, or until `over` returns true. False: it
+    // cannot; it is not tried again.
+    using Over = std::function<bool()>;
+    using MakeContext = std::function<bool(const Over& over)>;
 
     explicit ShortGaps(MakeContext make, const GapTimes& times = {})
         : make_(std::move(make)), times_(times) {}
-    ~ShortGaps();
+    ~ShortGaps() { end(); }
     ShortGaps(const ShortGaps&) = delete;
     ShortGaps& operator=(const ShortGaps&) = delete;
 
@@ -43,6 +45,8 @@ public:
     // outlives such calls.
     void watch(DriverApi& driver);
     void instantiated();
+    // No context is being made then, and none is made any more.
+    void end();
 
 private:
     void run();
@@ -56,7 +60,8 @@ private:
     Thread thread_;  // from the first graph on
 };
 
-// `smtd --make-context`, with `key`.
-bool make_context_in_another_process(const std::string& key);
+// `smtd --make-context`, with `key`. Until it has ended, `over` returns true, or some seconds have passed;
+// then the process is killed.
+bool make_context_in_another_process(const std::string& key, const ShortGaps::Over& over);
 
 }  // namespace smt::runtime::device

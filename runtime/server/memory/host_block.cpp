@@ -26,6 +26,8 @@ constexpr uint64_t kPagesAtOnce = 16ull << 20, kThreads = 4;
 constexpr int kPopulateForWriting =
     23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and no harm is done
 
+std::atomic<uint64_t> bytes_in_blocks{0};
+
 std::string text_of_file(const char* path) {
     std::ifstream file(path);
     std::stringstream text;
@@ -65,14 +67,18 @@ void make_pages(char* place, uint64_t bytes) {
 
 }  // namespace
 
-HostBlock::Room HostBlock::room_of(const std::string& meminfo, uint64_t group_left) {
+HostBlock::Room HostBlock::room_of(const std::string& meminfo, uint64_t group_left, uint64_t in_blocks) {
     const uint64_t available = meminfo_bytes(meminfo, "MemAvailable"),
                    swap = meminfo_bytes(meminfo, "SwapFree");
-    const uint64_t resident = std::min(available, group_left), all = std::min(available + swap, group_left);
-    return {resident / 4 * 3, all / 16 * 15};
+    const uint64_t resident = std::min(available, group_left) + in_blocks,
+                   all = std::min(available + swap, group_left) + in_blocks;
+    const auto beyond_blocks = [&](uint64_t most) { return most - std::min(most, in_blocks); };
+    return {beyond_blocks(resident / 4 * 3), beyond_blocks(all / 16 * 15)};
 }
 
-HostBlock::Room HostBlock::room() { return room_of(text_of_file("/proc/meminfo"), left_in_group()); }
+HostBlock::Room HostBlock::room() {
+    return room_of(text_of_file("/proc/meminfo"), left_in_group(), bytes_in_blocks.load());
+}
 
 std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t bytes, const Room& room,
                                            uint64_t* missing) {
@@ -92,6 +98,7 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
         munmap(place, bytes);
         return *missing = whole - room.pageable, nullptr;
     }
+    bytes_in_blocks.fetch_add(bytes);
     return std::shared_ptr<HostBlock>(new HostBlock(driver, static_cast<char*>(place), bytes, pinned));
 }
 
@@ -99,6 +106,7 @@ HostBlock::~HostBlock() {
     while (pinned_ && driver_.cuMemHostUnregister(base_) == CUDA_ERROR_NOT_READY)
         std::this_thread::sleep_for(kUnpinPoll);
     munmap(base_, bytes_);
+    bytes_in_blocks.fetch_sub(bytes_);
 }
 
 }  // namespace smt::runtime::server

@@ -26,8 +26,9 @@ public:
         uint64_t pageable = 0;
     };
     static Room room();  // of this machine, and of this process's control group, now
-    // The same from the text of /proc/meminfo, and the bytes that a control group has left.
-    static Room room_of(const std::string& meminfo, uint64_t group_left);
+    // The same from the text of /proc/meminfo, the bytes that a control group has left, and those that blocks
+    // have already, which are a part of what was available.
+    static Room room_of(const std::string& meminfo, uint64_t group_left, uint64_t in_blocks);
 
     static constexpr uint64_t kLargest = 128ull << 20;
 

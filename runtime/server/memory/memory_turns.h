@@ -44,7 +44,7 @@ public:
     static constexpr Duration kMostGrace = std::chrono::seconds(1);         // "at once", for people
     static constexpr Duration kLeastTurn = std::chrono::milliseconds(50);  // so that each gets something done
     static constexpr Duration kMostTurn = std::chrono::minutes(10);        // if a speed was measured badly
-    static constexpr double kFirstSpeed = 10e9;  // bytes a second, until a move was measured
+    static constexpr double kFirstSpeed = 50e9;  // bytes a second, until a move was measured: PCIe 5
 
     // `part`: of a turn that the moves for it may take, above 0.
     explicit MemoryTurns(double part) : part_(part) {}

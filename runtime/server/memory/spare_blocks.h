@@ -2,8 +2,8 @@
 // whichever program, because to pin pages takes longer than to copy them, and to unpin them holds up the
 // whole context. What has not been used for a while is freed in the background (unpinning.h).
 //
-// A block counts as host memory of the program that has it (host_memory in SMT_LIMITS); a spare one is the
-// server's.
+// What a program has in a block counts as its host memory (host_memory in SMT_LIMITS); the rest of it, and
+// spare blocks, are the server's.
 //
 // Any thread. Blocks may outlive this object.
 #pragma once

@@ -68,7 +68,8 @@ std::string find_left(const Stream& stream, const Log& log, std::set<size_t>* le
     return {};
 }
 
-// What a launch reads or writes by one of these parameters. Nothing: it is not known.
+// What a launch reads or writes by one of these parameters. Nothing: it is not known. A pointer to the end of
+// an allocation, where another one begins, counts as one to the other: that is where neighbours begin.
 std::optional<MemoryRange> range_of(const ptx::Origins& origins, const char* parameters, uint32_t bytes,
                                     const TenantMemory& memory) {
     std::optional<MemoryRange> found;
@@ -77,8 +78,12 @@ std::optional<MemoryRange> range_of(const ptx::Origins& origins, const char* par
         uint64_t word = 0;
         if (offset > bytes || bytes - offset < sizeof word) return std::nullopt;
         std::memcpy(&word, parameters + offset, sizeof word);
-        any |= word != 0;
-        const BlockAllocator::Block block = memory.find(word);
+        if (word == 0) continue;
+        any = true;
+        BlockAllocator::Block block = memory.find(word);
+        if (block.bytes == 0) block = memory.find(word - 1);  // its end
+        if (block.bytes == 0 && (memory.may_touch(word, 1) || memory.may_touch(word - 1, 1)))
+            return std::nullopt;  // host memory, or a variable
         if (block.bytes == 0) continue;
         if (found) return std::nullopt;
         found = MemoryRange{block.base, block.base + block.bytes};
@@ -211,6 +216,7 @@ void Session::reissue() {
             if (!turn.try_lock()) std::this_thread::sleep_for(kReissueLook);
         }
         if (turn.owns_lock()) {
+            server_.dispatcher().resume(dispatched_);  // it may have begun suspended
             bool over = false;
             const CUresult status = execute_reissued(&over);
             if (is_fatal(status)) fault(status);
@@ -224,7 +230,7 @@ void Session::reissue() {
                                      static_cast<int>(status)));
         }
     }
-    gate_.open(LaneGate::kReissued);
+    if (!held()) gate_.open(LaneGate::kReissued);
     if (!gate_.closed()) server_.dispatcher().resume(dispatched_);
 }
 
@@ -233,9 +239,9 @@ bool Session::client_left() const {
     return recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-// False: not here, or not any more.
+// Also until its tenant is resumed. False: not here, or not any more.
 bool Session::await_reissue() {
-    while (!server_.takes_over()) {
+    while (!server_.takes_over() || gate_.closed(LaneGate::kSuspended)) {
         if (held() || client_left()) return false;
         if (!server_.standby_comes()) {
             reissued_.clear();
@@ -256,15 +262,19 @@ CUresult Session::execute_reissued(bool* over) {
     if (memory.address() == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     Lane scratch(*this, 0, memory.address(), 0);  // of the journal's entries
     launch_log_->mark(true);
-    for (LaunchLog::Entry& each : std::exchange(reissued_, {}))
-        SMT_TRY(scratch.replay(each.op, each.record, {}));
+    CUresult status = CUDA_SUCCESS;
+    auto next = reissued_.begin();
+    while (next != reissued_.end() && (status = scratch.replay(next->op, next->record, {})) == CUDA_SUCCESS)
+        ++next;
+    reissued_.erase(reissued_.begin(), next);
     launch_log_->mark(false);
+    SMT_TRY(status);
     const auto until = std::chrono::steady_clock::now() + kReissueTurn;
-    CUresult status = CUDA_ERROR_NOT_READY;
     while ((status = streams_.query_all()) == CUDA_ERROR_NOT_READY && !held() && !client_left() &&
            std::chrono::steady_clock::now() < until)
         std::this_thread::sleep_for(kReissueLook);
     *over = status == CUDA_SUCCESS;
+    if (*over) streams_.note_what_is_over();  // before another session's launch faults
     if (status != CUDA_ERROR_NOT_READY) SMT_TRY(status);
     if (held()) return CUDA_ERROR_NOT_READY;
     return launch_kept();
