@@ -16,6 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMostFailures = 3;
 constexpr auto kHelperPatience =
     std::chrono::seconds(20);  // a context takes 0.2 s, and longer beside many others
 constexpr auto kHelperPoll = std::chrono::milliseconds(10);
@@ -69,6 +70,7 @@ void ShortGaps::instantiated() {
 
 void ShortGaps::run() {
     uint64_t seen = 0;
+    int failures = 0;
     const auto news = [&] { return over_ || graphs_ != seen; };
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -84,7 +86,8 @@ void ShortGaps::run() {
             return over_;
         });
         lock.lock();
-        if (!made) return;
+        failures = made ? 0 : failures + 1;
+        if (failures == kMostFailures) return;
         changed_.wait_for(lock, times_.between, [&] { return over_; });
     }
 }

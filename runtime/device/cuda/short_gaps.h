@@ -31,7 +31,7 @@ struct GapTimes {
 class ShortGaps {
 public:
     // Makes a context in another process, and waits for its end, or until `over` returns true. False: it
-    // cannot; it is not tried again.
+    // cannot. After three failures in a row it is not tried again.
     using Over = std::function<bool()>;
     using MakeContext = std::function<bool(const Over& over)>;
 

@@ -17,7 +17,7 @@
 //     whether each bit is right, its error, the longest call of the state in ms, and the time of that last
 //     computation.
 //   bench_faults culprit KIND [ROUNDS]  after a line: a kernel of so many rounds, and behind it one that
-//     faults: load, store, misaligned, trap, assert, stack, instruction, shared, endless (it does not end),
+//     faults: load, store, misaligned, trap, assert, stack, shared, endless (it does not end),
 //     or none. memory: it asks for more memory than it may have. Prints the error.
 //   bench_faults worker EVERY  computes as repeatable until a line comes; prints after each EVERY
 //     computations how many they are.
@@ -61,10 +61,6 @@ extern "C" __global__ void faulty_assert(const int* zero) { assert(*zero != 0); 
 extern "C" __global__ void faulty_shared(int at) {
     extern __shared__ int shared[];
     *static_cast<volatile int*>(shared + at + threadIdx.x) = 1;
-}
-// Threads that vote are not in their own mask.
-extern "C" __global__ void faulty_instruction(unsigned* out) {
-    if (threadIdx.x < 16) out[threadIdx.x] = __ballot_sync(0xffff0000u, 1);
 }
 __device__ __noinline__ int deeper(const volatile int* zero, int depth) {
     volatile int here[256];
@@ -345,7 +341,6 @@ int culprit(const std::string& kind, int rounds) {
     if (kind == "trap") faulty_trap<<<7, 64>>>();
     if (kind == "assert") faulty_assert<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);
     if (kind == "shared") faulty_shared<<<7, 64, 1024>>>(1 << 24);
-    if (kind == "instruction") faulty_instruction<<<7, 64>>>(reinterpret_cast<unsigned*>(out));
     if (kind == "stack")
         faulty_stack<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000, reinterpret_cast<int*>(out));
     if (kind == "endless") endless<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);

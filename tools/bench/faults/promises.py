@@ -7,7 +7,7 @@ An outcome of a neighbour is one of
 and beside these: wrong (bits), hangs, fails (no answer), not begun. They are never promised.
 """
 
-CONTEXT = ("load", "store", "misaligned", "trap", "assert", "stack", "instruction", "shared")
+CONTEXT = ("load", "store", "misaligned", "trap", "assert", "stack", "shared")
 TAKEN_OVER = (*CONTEXT, "endless")     # another process of the server goes on
 HARMLESS = ("kill_client", "kill_keeper", "memory")
 KINDS = (*TAKEN_OVER, *HARMLESS, "kill_server")
@@ -22,8 +22,7 @@ ADDRESS, FAILURE = "cudaErrorIllegalAddress", "cudaErrorLaunchFailure"
 ERRORS = {"load": (ADDRESS,), "store": (ADDRESS,), "misaligned": ("cudaErrorMisalignedAddress",),
           "trap": (FAILURE, "cudaErrorIllegalInstruction"), "assert": ("cudaErrorAssert",),
           "stack": (ADDRESS, FAILURE, "cudaErrorHardwareStackError"),
-          "instruction": (FAILURE, "cudaErrorIllegalInstruction"),
-          "shared": (ADDRESS, FAILURE, "cudaErrorInvalidAddressSpace"),
+          "shared": (ADDRESS, FAILURE, "cudaErrorInvalidAddressSpace", "cudaErrorIllegalInstruction"),
           "endless": ("cudaErrorLaunchTimeout",), "memory": ("cudaErrorMemoryAllocation",),
           "kill_keeper": ("cudaSuccess",), "kill_server": ("cudaError",), "kill_client": ("",)}
 
