@@ -19,7 +19,7 @@ const Command ui_command = {
     "  --replay FILE   of a journal that was kept, KEY.journal of the runtime folder: no server, no GPU\n"
     "\n"
     "Prints the page's address, and serves it until it is interrupted: which tenant has which SMs,\n"
-    "decisions, latencies; policy and memory limits can be changed there. The address has a token in it:\n"
+    "decisions, latencies; policy and tenants can be changed there. The address has a token in it:\n"
     "with it, others on this machine can do the same",
     "a page in the browser: SMs, decisions, tenants, live or of a recording", run_ui};
 

@@ -22,7 +22,7 @@ class Guard {
 public:
     explicit Guard(std::string token) : token_(std::move(token)) {}
 
-    // Nothing: it is answered. `is_page`: it asks for one of the page's own files, which are everybody's.
+    // Nothing: it is answered. `is_page`: it asks for one of the page's own files, which need no token.
     std::optional<http::Answer> refusal(const http::Request& request, bool is_page) const;
 
 private:
