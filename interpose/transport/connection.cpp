@@ -137,6 +137,19 @@ bool map_session(const Welcome& welcome, int descriptor, SessionOpened& opened) 
     return false;
 }
 
+void unmap_session(SessionOpened& opened) {
+    munmap(opened.arena, kArenaBytes);
+    munmap(opened.device_range, kDeviceRangeBytes);
+    opened.arena = opened.device_range = nullptr;
+}
+
+// The last step: the session is there.
+bool await_opened(int socket_fd, uint64_t deadline) {
+    Opened last{};
+    return next_is(socket_fd, ControlKind::kOpened, deadline) &&
+           receive_by(deadline, socket_fd, &last, sizeof last, nullptr);
+}
+
 Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, SessionFailure& failure) {
     Hello greeting = hello();
     if (!send_packet(socket_fd, &greeting, sizeof greeting)) return Shake::kLeaving;
@@ -159,11 +172,11 @@ Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, Sessi
         Mapped answer;
         answer.ok = map_session(welcome, arena_fd, opened);
         if (!send_packet(socket_fd, &answer, sizeof answer)) break;
-        if (answer.ok) {
-            opened.server_pid = welcome.server_pid;
-            result = Shake::kOk;
-            break;
-        }
+        if (!answer.ok) continue;
+        opened.server_pid = welcome.server_pid;
+        result = await_opened(socket_fd, deadline) ? Shake::kOk : Shake::kLeaving;
+        if (result == Shake::kLeaving) unmap_session(opened), explain(failure, "the server hung up");
+        break;
     }
     if (arena_fd >= 0) close(arena_fd);
     return result;

@@ -1,11 +1,13 @@
 // Messages on the control socket (SOCK_SEQPACKET, one struct per packet).
 //
-//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured | Descriptor } [, Farewell]
+//   session := Hello, { Welcome, Mapped }, Opened, { message } [, Farewell]
+//   message := OpenLane, LaneOpened | Captured | Descriptor
 //
 // The socket stays open while the client exists. Its end of file tells the server that the client has ended,
 // and the client that the server has. Welcome carries the arena's file descriptor (SCM_RIGHTS). A client that
 // cannot map the proposed addresses replies Mapped{ok = 0}, and the server proposes others, kMappingAttempts
-// times.
+// times. Opened says that the session is one of the server's: where the GPU's context is lost before that,
+// the socket is closed in its place, and the client greets the next server.
 //
 // Captured reports that the program took an image out of NVRTC. It has no reply. It carries the descriptor of
 // a memory file with the image and the inputs that it was made of:
@@ -75,6 +77,7 @@ enum class ControlKind : uint32_t {
     kSetMemoryLimit = 20,  // from `smt set`: reply ChangeReply, then closed
     kDescriptor = 21,
     kSetTerms = 22,  // from `smt set`: reply ChangeReply, then closed
+    kOpened = 23,
 };
 
 struct Hello {
@@ -121,6 +124,12 @@ struct Mapped {
     uint32_t ok = 0;
 };
 static_assert(sizeof(Mapped) == 8);
+
+struct Opened {
+    ControlKind kind = ControlKind::kOpened;
+    uint32_t reserved = 0;
+};
+static_assert(sizeof(Opened) == 8);
 
 struct OpenLane {
     ControlKind kind = ControlKind::kOpenLane;

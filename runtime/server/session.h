@@ -191,7 +191,9 @@ public:
 
 private:
     bool live();
-    bool live_on();
+    enum class Begins { kHere, kElsewhere };  // kElsewhere: another process had it
+    bool live_on(Begins where);
+    bool tell_opened();
     void begin_suspended();
     void note_suspended(protocol::TenantStatus& status) const;
     bool live_again(Taken& taken);

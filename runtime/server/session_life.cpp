@@ -14,6 +14,7 @@
 #include "runtime/protocol/packet.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/control_message.h"
+#include "runtime/server/fatal.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
@@ -88,19 +89,24 @@ void Session::answer_control() {
 }
 
 bool Session::live() {
-    if (!handshake()) {
-        leave_place();
-        return true;
-    }
-    return live_on();
+    if (handshake()) return live_on(Begins::kHere);
+    if (server_.fatal() != CUDA_SUCCESS) return false;
+    leave_place();
+    return true;
 }
 
-bool Session::live_on() {
+// Not if the context is lost: its program has nothing here yet, and greets the next server.
+bool Session::tell_opened() {
+    const protocol::Opened opened;
+    return server_.fatal() == CUDA_SUCCESS && protocol::send_packet(socket_, &opened, sizeof opened);
+}
+
+bool Session::live_on(Begins where) {
     server_.add(*this);
     if (gate_.closed(LaneGate::kSuspended)) begin_suspended();
     write_journal(journal::Kind::kSessionOpened, program_);
     if (!reissued_.empty()) reissue();
-    answer_control_guarded();
+    if (where == Begins::kElsewhere || tell_opened()) answer_control_guarded();
     teardown();
     {
         std::lock_guard lock(mutex_);
@@ -151,6 +157,7 @@ bool Session::handshake() {
     if (!arena_.create(error)) return refuse(error);
     confine();
     if (CUresult status = streams_.open(); status != CUDA_SUCCESS) {
+        if (is_fatal(status)) return server_.poison(status), false;
         return refuse(fmt::format("the driver makes no stream: error {}", static_cast<int>(status)));
     }
     set_timeout(socket_, 20);
@@ -168,6 +175,7 @@ bool Session::handshake() {
         if (!mapped.ok) continue;
         set_timeout(socket_, 0);
         open_status_ = open();
+        if (is_fatal(open_status_)) return server_.poison(open_status_), false;
         server_.dispatcher().enter(dispatched_);
         return true;
     }

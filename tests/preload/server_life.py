@@ -18,9 +18,9 @@ import struct
 import subprocess
 
 from run import PATIENCE, smt
-from scenarios import (CAPTURED, ILLEGAL_ADDRESS, MAPPED, NOT_READY, OK, OUT_OF_MEMORY, UNAVAILABLE, WELCOME,
-                       WELCOME_FORMAT, bystander, bystander_with, connect,
-                       finish, gone, hello, main, wait_for)
+from scenarios import (CAPTURED, ILLEGAL_ADDRESS, MAPPED, NOT_READY, OK, OPENED, OUT_OF_MEMORY,
+                       UNAVAILABLE, WELCOME, WELCOME_FORMAT, bystander, bystander_with, connect, finish,
+                       gone, hello, main, wait_for)
 
 
 def scarce_server(place):
@@ -66,18 +66,25 @@ def no_threads(place):
     finish(held)
 
 
-def session_by_hand(place, tenant, with_file=False):
-    """A client that speaks the protocol itself: what it sends after the handshake is its affair."""
+def welcomed(place, tenant):
+    """A client that speaks the protocol itself, as far as Welcome, and the arena's file."""
     with connect(place, hello(version=999)) as client:
         answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
     version, table_hash = answer[2], answer[4]
     client = connect(place, hello(version, table_hash, tenant))
     packet, files, _, _ = socket.recv_fds(client, 4096, 1)
     assert struct.unpack(WELCOME_FORMAT, packet)[:2] == (WELCOME, OK)
+    return client, files[0]
+
+
+def session_by_hand(place, tenant, with_file=False):
+    """What the client sends after the handshake is its affair."""
+    client, file = welcomed(place, tenant)
     client.send(struct.pack("<2I", MAPPED, 1))
+    assert struct.unpack("<2I", client.recv(8)) == (OPENED, 0)
     if with_file:
-        return client, files[0]
-    os.close(files[0])
+        return client, file
+    os.close(file)
     return client
 
 
@@ -304,6 +311,21 @@ def lost_context(place):
     assert "the shared context is lost" in journal(place, "--last-crash").stdout
 
 
+def lost_before_opened(place):
+    """A program whose session is not there yet when the context is lost is not told of it, but greets the
+    next server."""
+    bystander(place)
+    client, file = welcomed(place, b"late")
+    os.close(file)
+    pid = place.server_pid()
+    place.run("fault", "cause", tenant="culprit")
+    with client:
+        client.send(struct.pack("<2I", MAPPED, 1))
+        assert client.recv(8) == b""
+    place.run("scale", tenant="another")
+    assert place.server_pid() != pid
+
+
 def closed_descriptors(place):
     """A program that closes our descriptor is told so, and the file that has its number is not touched."""
     own = place.folder / "own"
@@ -379,7 +401,7 @@ def other_context(place):
 
 SCENARIOS = [no_threads, no_memory, quota_of_lanes, silent_connections, inherited, other_settings,
              relative_folder, crashed_server, stopped_server, copied_after_stop,
-             lost_context, closed_descriptors, names, flood, preferences, other_context]
+             lost_context, lost_before_opened, closed_descriptors, names, flood, preferences, other_context]
 
 if __name__ == "__main__":
     main(SCENARIOS)

@@ -361,7 +361,8 @@ def learns_footprints(smt, programs):
     with Profiles(smt, programs, dispatch_clock=1) as place:
         place.simulate(tenants=2)
         said, notes = under(place, "compact", few, serial)
-        assert tries(said) == (8, 0) and len(notes) == 8, (tries(said), notes)
+        alone, together = tries(said)   # a trial of which nothing was learnt is made again
+        assert 8 <= alone <= 12 and together == 0 and len(notes) == 8, (alone, together, notes)
         wanted = (("serial", f"2 CTAs on 1 of {MULTIPROCESSORS} SMs, as was learnt"),
                   ("few", f"6 CTAs on 3 of {MULTIPROCESSORS} SMs, as was learnt"))
         assert all(each in said for each in wanted), said

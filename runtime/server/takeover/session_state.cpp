@@ -122,9 +122,8 @@ bool Session::live_again(Taken& taken) {
         else if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
             end_because(fmt::format("a launch that was kept back fails: error {}", static_cast<int>(status)));
         problem = start_lanes();
-        if (problem.empty()) return live_on();
-        end_because(problem);
-        return live_on();
+        if (!problem.empty()) end_because(problem);
+        return live_on(Begins::kElsewhere);
     }
     if (arena_.base() != 0)
         teardown();
