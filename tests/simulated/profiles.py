@@ -363,13 +363,15 @@ def learns_footprints(smt, programs):
         said, notes = under(place, "compact", few, serial)
         alone, together = tries(said)   # a trial of which nothing was learnt is made again
         assert 8 <= alone <= 12 and together == 0 and len(notes) == 8, (alone, together, notes)
-        wanted = (("serial", f"2 CTAs on 1 of {MULTIPROCESSORS} SMs, as was learnt"),
-                  ("few", f"6 CTAs on 3 of {MULTIPROCESSORS} SMs, as was learnt"))
-        assert all(each in said for each in wanted), said
+        # One CTA of serial on its SM is nearly as fast as two, and leaves few one there.
+        wanted = [(("serial", f"{ctas} CTAs on 1 of {MULTIPROCESSORS} SMs, as was learnt"),
+                   ("few", f"{others} of {MULTIPROCESSORS} SMs, as was learnt"))
+                  for ctas, others in ((2, "6 CTAs on 3"), (1, "7 CTAs on 4"))]
+        assert any(set(each) <= set(said) for each in wanted), said
         assert "(learnt)" in place.profile("show").stdout, place.profile("show").stdout
         said, notes = under(place, "compact", few, serial)
         assert tries(said) == (0, 0) and not notes, said
-        assert all(each in said for each in wanted), said
+        assert any(set(each) <= set(said) for each in wanted), said
 
 
 def main():
