@@ -37,4 +37,14 @@ CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute at
     return status;
 }
 
+CUresult cuDeviceCanAccessPeer(CUresult status, int* can, CUdevice, CUdevice) {
+    if (status == CUDA_SUCCESS && can) *can = 0;
+    return status;
+}
+
+CUresult cuDeviceGetP2PAttribute(CUresult status, int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+    if (status == CUDA_SUCCESS && value) *value = 0;
+    return status;
+}
+
 }  // namespace smt::interpose::adjust

@@ -12,11 +12,13 @@
 #include "interpose/process/lost_server.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
+#include "interpose/process/visible_gpus.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/identity.h"
 #include "interpose/transport/lane.h"
-#include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/gpu_uuid.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/simulated_gpus.h"
 #include "runtime/settings/read.h"
 
 namespace smt::interpose {
@@ -35,21 +37,6 @@ bool native_is_wanted() { return settings::is(settings::Id::kFallback, "native")
 
 bool can_go_native() { return native_is_wanted() && real_driver(); }
 
-// Once in a process. The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s
-// and lost_server.h's.
-void say(const char* why) {
-    if (said_it.exchange(true)) return;
-    const char* format =
-        can_go_native() ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
-        : native_is_wanted()
-            ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
-            : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
-    char line[800];
-    int bytes = snprintf(line, sizeof line, format, why, settings::variable_of(settings::Id::kFallback));
-    if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
-    if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
-}
-
 void in_forked_child() {
     state_lock = PTHREAD_MUTEX_INITIALIZER;
     capture::forget_programs_in_child();
@@ -64,28 +51,26 @@ void in_forked_child() {
 // The GPU's UUID names its shared server, and makes it the only GPU that the server sees.
 struct ServerName {
     char key[protocol::kKeyBytes];
-    char visible[64];
+    char visible[protocol::kVisibleBytes];
     const char* visible_or_null;
 };
 
 bool name_server(CUdevice device, ServerName& name) {
     const DriverApi* driver = real_driver();
+    name.visible_or_null = driver ? name.visible : nullptr;
     if (!driver) {
-        strcpy(name.key, wants_simulated_device() ? protocol::kSimulatedKey : kOnlyKey);
-        name.visible_or_null = nullptr;
-        return true;
+        strcpy(name.key, kOnlyKey);
+        if (!wants_simulated_device()) return true;
+        const int gpu = simulated_gpu(device);
+        if (gpu >= 0) protocol::name_simulated_key(gpu, name.key, sizeof name.key);
+        return gpu >= 0;
     }
     CUuuid uuid;
+    char key[protocol::kUuidKeyBytes];
     auto ask = driver->cuDeviceGetUuid_v2 ? driver->cuDeviceGetUuid_v2 : driver->cuDeviceGetUuid;
     if (!ask || ask(&uuid, device) != CUDA_SUCCESS) return false;
-    char* visible = name.visible + snprintf(name.visible, sizeof name.visible, "GPU-");
-    for (int i = 0; i < 16; ++i) {
-        unsigned byte = static_cast<unsigned char>(uuid.bytes[i]);
-        snprintf(name.key + 2 * i, 3, "%02x", byte);
-        if (i == 4 || i == 6 || i == 8 || i == 10) *visible++ = '-';
-        visible += snprintf(visible, 3, "%02x", byte);
-    }
-    name.visible_or_null = name.visible;
+    protocol::write_uuid(uuid.bytes, key, name.visible);
+    strcpy(name.key, key);
     return true;
 }
 
@@ -101,7 +86,7 @@ CUresult connect_locked(CUdevice device) {
         capture::show_waiting();
         return CUDA_SUCCESS;
     }
-    say(failure.text);
+    say_no_server(failure.text);
     if (can_go_native()) {
         process_state.store(State::kNative, std::memory_order_release);
         return CUDA_SUCCESS;
@@ -122,7 +107,10 @@ CUresult initialise_locked() {
         if (can_go_native()) connect_locked(0);  // now or never: no handle, no table of ours was given out
         return CUDA_SUCCESS;
     }
+    look_at_simulated_gpus();
+    if (wants_simulated_device() && simulated_gpus() == 0) return CUDA_ERROR_NO_DEVICE;
     process_state.store(State::kLocal, std::memory_order_release);
+    if (simulated_gpus() > 1) return CUDA_SUCCESS;  // which of them, the first context says
     CUresult status = connect_locked(0);
     if (status != CUDA_SUCCESS) {  // cuInit failed, so it may be tried again
         set_error_without_session(CUDA_SUCCESS);
@@ -132,6 +120,20 @@ CUresult initialise_locked() {
 }
 
 }  // namespace
+
+// The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s and lost_server.h's.
+void say_no_server(const char* why) {
+    if (said_it.exchange(true)) return;
+    const char* format =
+        can_go_native() ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
+        : native_is_wanted()
+            ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
+            : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
+    char line[800];
+    int bytes = snprintf(line, sizeof line, format, why, settings::variable_of(settings::Id::kFallback));
+    if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
+    if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
+}
 
 CUresult initialise() {
     pthread_mutex_lock(&state_lock);

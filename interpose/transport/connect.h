@@ -20,6 +20,8 @@ CUresult initialise();
 // With SMT_FALLBACK=native: chooses between the server and the real driver. For calls that come before cuInit
 // and cannot be undone.
 void settle_fallback();
+// The line about a server that cannot be reached, once in a process.
+void say_no_server(const char* why);
 // Opens the session once, for the GPU `device` (a driver ordinal; the first call decides). Afterwards the
 // state is kRemote with SUCCESS, kNative with SUCCESS, or every later call returns the same error.
 CUresult connect(CUdevice device = 0);

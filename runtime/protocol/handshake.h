@@ -26,6 +26,7 @@
 //
 //   query := StatusRequest{kStatus | kStop}, StatusReply
 //          | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
+//          | StatusRequest{kDevice}, DeviceReply
 //          | PolicyRequest, ChangeReply
 //          | MemoryLimitRequest, ChangeReply
 //          | TermsRequest, ChangeReply
@@ -78,6 +79,9 @@ enum class ControlKind : uint32_t {
     kDescriptor = 21,
     kSetTerms = 22,  // from `smt set`: reply ChangeReply, then closed
     kOpened = 23,
+    kDevice = 24,  // from a program that sees several simulated GPUs, and from `smt run --gpu any`: reply
+                   // DeviceReply, then closed
+    kDeviceReply = 25,
 };
 
 struct Hello {
@@ -185,6 +189,18 @@ struct StatusReply {
     char device[kMessageBytes] = {};
 };
 static_assert(sizeof(StatusReply) == 360);
+
+// What a device says about itself, for those that have no session on it.
+inline constexpr uint32_t kDeviceAttributes = 160;  // those of CUdevice_attribute, and room for more
+struct DeviceReply {
+    ControlKind kind = ControlKind::kDeviceReply;
+    uint32_t ok = 0;  // 0: the server has no device
+    uint64_t total_bytes = 0;
+    uint64_t free_bytes = 0;                     // as its driver has it, so what other processes hold counts
+    int32_t attributes[kDeviceAttributes] = {};  // by CUdevice_attribute; 0: it has none of that number
+    char name[kMessageBytes] = {};
+};
+static_assert(sizeof(DeviceReply) == 920);
 
 // How a tenant's target stands (schedule/decision.h).
 enum class TargetState : uint32_t {

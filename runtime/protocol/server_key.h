@@ -1,6 +1,7 @@
 // A server's key: how its files in the runtime directory begin.
 //
-//   key    := GPU | GPU '@' tenant      GPU: its UUID in hexadecimal digits, or "simulated", or "device"
+//   key    := GPU | GPU '@' tenant      GPU: its UUID in hexadecimal digits, "device", or a
+//                                          simulated one's (simulated_gpus.h)
 //   tenant := NAME | '_' FAMILY
 //
 // The second form is the server of one strict tenant (SMT_ISOLATION=strict): the tenant with that name, or

@@ -114,6 +114,8 @@ void Connection::answer() {
             return answer_status(true);
         case ControlKind::kTenants:
             return answer_tenants();
+        case ControlKind::kDevice:
+            return answer_device();
         case ControlKind::kSettings:
             return answer_settings(packet, static_cast<size_t>(got));
         case ControlKind::kSetPolicy:
@@ -247,6 +249,23 @@ void Connection::answer_tenants() {
     for (const TenantStatus& each : tenants) {
         if (send(socket_, &each, sizeof each, MSG_NOSIGNAL) < 0) return;
     }
+}
+
+void Connection::answer_device() {
+    DeviceReply reply;
+    if (owner_.server && owner_.server->device().enter_thread() == CUDA_SUCCESS) {
+        const device::Device& device = owner_.server->device();
+        reply.ok = 1;
+        size_t free = 0, total = 0;
+        device.driver().cuMemGetInfo_v2(&free, &total);
+        reply.free_bytes = free;
+        reply.total_bytes = device.properties().total_memory;
+        for (uint32_t i = 1; i < kDeviceAttributes; ++i)
+            device.driver().cuDeviceGetAttribute(&reply.attributes[i], static_cast<CUdevice_attribute>(i),
+                                                 device.device());
+        std::strncpy(reply.name, device.properties().name.c_str(), sizeof reply.name - 1);
+    }
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
 }
 
 void Connection::answer_settings(const void* packet, size_t bytes) {

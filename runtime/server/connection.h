@@ -50,6 +50,7 @@ private:
     bool refuse_limit(const protocol::Hello& hello);
     void answer_status(bool stop);
     void answer_tenants();
+    void answer_device();
     void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
     void answer_memory_limit(const void* packet, size_t bytes);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fake.h"
+#include "runtime/protocol/simulated_gpus.h"
 
 namespace fake {
 
@@ -46,12 +47,27 @@ void work_off(std::shared_ptr<Stream> stream) {
     }
 }
 
+// Those of the machine's that CUDA_VISIBLE_DEVICES shows.
+struct Gpus {
+    int visible[smt::protocol::kMostSimulatedGpus] = {};
+    int count = 0;
+    Gpus() {
+        const char* all = getenv("SMT_FAKE_GPUS");
+        count = smt::protocol::visible_simulated_gpus(getenv("CUDA_VISIBLE_DEVICES"), all ? atoi(all) : 1,
+                                                      visible);
+    }
+};
+
 class Fake final : public Backend {
 public:
     CUresult asked(const char* name, const char* format, va_list arguments) override {
         return record(name, format, arguments);
     }
     const char* device_name() const override { return "Fake GPU"; }
+    int gpu(CUdevice device) const override {
+        static const Gpus gpus;
+        return device >= 0 && device < gpus.count ? gpus.visible[device] : -1;
+    }
     int attribute(CUdevice_attribute which) const override { return fake::attribute(which); }
     uint64_t memory_bytes() const override {
         const char* given = getenv("SMT_FAKE_MEMORY");

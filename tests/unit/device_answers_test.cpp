@@ -28,5 +28,16 @@ TEST_CASE("other answers about a device are the driver's") {
     CHECK(answer(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, CUDA_ERROR_INVALID_DEVICE) == 1);
 }
 
+TEST_CASE("devices do not promise to reach each other's memory") {
+    int can = 1, value = 1;
+    CHECK(adjust::cuDeviceCanAccessPeer(CUDA_SUCCESS, &can, 0, 1) == CUDA_SUCCESS);
+    CHECK(can == 0);
+    CHECK(adjust::cuDeviceGetP2PAttribute(CUDA_SUCCESS, &value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0,
+                                          1) == CUDA_SUCCESS);
+    CHECK(value == 0);
+    CHECK(adjust::cuDeviceCanAccessPeer(CUDA_ERROR_INVALID_DEVICE, nullptr, 0, 9) ==
+          CUDA_ERROR_INVALID_DEVICE);
+}
+
 }  // namespace
 }  // namespace smt::interpose

@@ -156,7 +156,7 @@ TEST_CASE("misspelled names are named with the one that may be meant", "[setting
     CHECK(Config({}).problems() ==
           std::vector<std::string>{
               "smss in SMT_SIM is none of its items; do you mean sms?",
-              "fish in SMT_SIM is none of its items: sms, memory, step_limit, grace, tenants, "
+              "fish in SMT_SIM is none of its items: gpus, sms, memory, step_limit, grace, tenants, "
               "dispatch_clock, loads_wait, one_context, doors, streams"});
     CHECK(edit_distance("polcy", "policy") == 1);
     CHECK(edit_distance("pocily", "policy") == 2);

@@ -19,8 +19,8 @@ TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at al
                    ParameterInfo, FunctionInfo, FunctionAttribute, HostFunction, GraphKernelNode,
                    GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
                    StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane,
-                   LaneOpened, StatusRequest, StatusReply, TenantStatus, PolicyRequest, MemoryLimitRequest,
-                   TermsRequest, ChangeReply, SuspendRequest, SuspendReply) {
+                   LaneOpened, StatusRequest, StatusReply, DeviceReply, TenantStatus, PolicyRequest,
+                   MemoryLimitRequest, TermsRequest, ChangeReply, SuspendRequest, SuspendReply) {
     static_assert(std::is_trivially_copyable_v<TestType> && alignof(TestType) <= 8);
     std::mt19937_64 source(sizeof(TestType));
     unsigned char bytes[sizeof(TestType)];

@@ -141,6 +141,16 @@ std::optional<ServerStatus> ask_tenants(const std::string& key) {
     return status;
 }
 
+std::optional<protocol::DeviceReply> ask_device(const std::string& key) {
+    Question question(key);
+    protocol::StatusRequest request;
+    request.kind = protocol::ControlKind::kDevice;
+    protocol::DeviceReply reply;
+    if (!question.ask(request) || !question.hear(reply) || !reply.ok) return std::nullopt;
+    terminate(reply.name);
+    return reply;
+}
+
 std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant) {
     protocol::SettingsRequest request;
     std::strncpy(request.tenant, tenant.c_str(), sizeof(request.tenant) - 1);

@@ -34,6 +34,9 @@ struct ServerStatus {
 };
 std::optional<ServerStatus> ask_tenants(const std::string& key);
 
+// What its device says about itself, and how much of its memory is free.
+std::optional<protocol::DeviceReply> ask_device(const std::string& key);
+
 // What this process's environment says of the settings of servers and differs from what the server has; a
 // line each. Says so in the server's log, too.
 std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant);

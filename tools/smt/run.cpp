@@ -12,12 +12,15 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/simulated_gpus.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/device_choice.h"
 #include "tools/smt/environment_check.h"
+#include "tools/smt/gpus.h"
+#include "tools/smt/placement.h"
 #include "tools/smt/places.h"
 #include "tools/smt/program_file.h"
 #include "tools/smt/settings.h"
@@ -71,8 +74,19 @@ void export_simulated_device(const std::string& file) {
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
 }
 
-void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
-    if (choose_device(options, "smt run", "this program gets") == "sim") export_simulated_device(file);
+// The program sees that GPU only, so that it is the program's device 0. Returns the GPU's key; empty: the
+// program chooses.
+std::string export_gpu(const Options& options, const std::string& device) {
+    const std::string* text = options.value("--gpu");
+    if (!text) return "";
+    const std::vector<Gpu> gpus = visible_gpus(device);
+    const Gpu gpu = *text == "any" ? place_program(gpus, settings::number_of(settings::Id::kMemoryLimit))
+                                   : pick_gpu(gpus, *text, "a GPU's number, or any");
+    if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
+    return gpu.key;
+}
+
+void export_settings(const Options& options, const std::string& interposer) {
     put_in_front(environment::kPreload, interposer);
     if (const std::string* tenant = options.value("--tenant")) {
         if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
@@ -81,9 +95,6 @@ void export_settings(const Options& options, const std::string& interposer, cons
     }
     if (const std::string* isolation = options.value("--isolation"))
         settings::set(settings::Id::kIsolation, parse_isolation(*isolation));
-    const char* const tenant = settings::c_text_of(settings::Id::kTenant);
-    if (protocol::has_to_be_strict(tenant ? tenant : file.substr(file.rfind('/') + 1)))
-        settings::set(settings::Id::kIsolation, "strict");
     if (const std::string* limit = options.value("--memory"))
         settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
     if (const std::string* wait = options.value("--memory-wait"))
@@ -103,6 +114,12 @@ void export_settings(const Options& options, const std::string& interposer, cons
         settings::set(settings::Id::kSlowdown, parse_slowdown(*slowdown));
     if (const std::string* priority = options.value("--priority"))
         settings::set(settings::Id::kPriority, std::to_string(parse_priority(*priority)));
+}
+
+void export_forced_isolation(const std::string& file) {
+    const char* const tenant = settings::c_text_of(settings::Id::kTenant);
+    if (protocol::has_to_be_strict(tenant ? tenant : file.substr(file.rfind('/') + 1)))
+        settings::set(settings::Id::kIsolation, "strict");
 }
 
 // The program and its children may share device memory from then on, also those that begin other sessions.
@@ -128,7 +145,8 @@ std::string strict_part() {
 }
 
 // What a program's environment says to a server counts when it starts that server, and no later.
-void warn_of_other_settings(const std::string& strict_part) {
+// `chosen`: the key of the program's GPU; empty: any may become it.
+void warn_of_other_settings(const std::string& chosen, const std::string& strict_part) {
     const bool simulated = settings::text_of(settings::Id::kDevice) == "sim";
     std::vector<std::string> keys;
     try {
@@ -137,7 +155,8 @@ void warn_of_other_settings(const std::string& strict_part) {
     }
     for (const std::string& key : keys) {
         const std::string gpu(protocol::gpu_of_key(key));
-        if ((gpu == protocol::kSimulatedKey) != simulated || key != gpu + strict_part) continue;
+        if ((protocol::simulated_gpu_of(gpu) >= 0) != simulated || key != gpu + strict_part) continue;
+        if (!chosen.empty() && gpu != chosen) continue;
         try {
             for (const std::string& line :
                  ask_differences(key, variable(settings::variable_of(settings::Id::kTenant))))
@@ -157,8 +176,8 @@ void warn_of_other_settings(const std::string& strict_part) {
 int run_program(const Arguments& arguments) {
     Options options =
         parse_options(arguments, {},
-                      {"--device", "--tenant", "--priority", "--weight", "--p99", "--slowdown", "--sms",
-                       "--isolation", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
+                      {"--device", "--gpu", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
+                       "--sms", "--isolation", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
                       Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
@@ -173,9 +192,13 @@ int run_program(const Arguments& arguments) {
     const std::string& program = options.operands.front();
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
-    export_settings(options, interposer, file);
+    const std::string device = choose_device(options, "smt run", "this program gets");
+    if (device == "sim") export_simulated_device(file);
+    export_settings(options, interposer);
+    export_forced_isolation(file);
     found_family();
-    warn_of_other_settings(strict_part());
+    const std::string gpu = export_gpu(options, device);
+    warn_of_other_settings(gpu, strict_part());
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -190,6 +213,10 @@ const Command run_command = {
     "smt run [OPTION]... -- PROGRAM [ARGUMENT]...\n"
     "\n"
     "  --device gpu|sim  the GPU, or the simulated device (default: the GPU where there is one)\n"
+    "  --gpu N|any       the GPU of that number, of those that CUDA_VISIBLE_DEVICES shows, or the one with "
+    "the "
+    "least to do that\n"
+    "                    has room for --memory; the program sees no other\n"
     "  --tenant NAME     whose work it is, for smt log and smt status (default: the program's name)\n"
     "  --priority P      high, normal, low or a whole number: others stop between two blocks while more "
     "urgent ones have work\n"

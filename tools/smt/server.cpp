@@ -42,27 +42,10 @@ bool wait_for(Condition condition) {
     return true;
 }
 
-// The key and the CUDA_VISIBLE_DEVICES of the server to start. Without a real driver in this machine
-// there is one server, of the device that SMT_DRIVER names.
 Gpu choose_gpu(const Options& options) {
-    if (!options.has("--gpu") && choose_device(options, "smt server", "this server has") == "sim")
-        return {"", protocol::kSimulatedKey, ""};
-    Driver driver = examine_driver();
-    size_t index = 0;
-    if (const std::string* text = options.value("--gpu")) {
-        char* end = nullptr;
-        index = std::strtoul(text->c_str(), &end, 10);
-        if (text->empty() || *end || (*text)[0] == '-')
-            throw Misuse("--gpu wants a number, not '" + *text + "'");
-    }
-    if (!driver.problem.empty() || driver.gpus.empty()) {
-        if (settings::c_text_of(settings::Id::kDriver)) return {"", "device", ""};
-        throw Failure("there is no GPU to serve: " +
-                      (driver.problem.empty() ? "the driver lists none" : driver.problem));
-    }
-    if (index >= driver.gpus.size())
-        throw Failure(fmt::format("there are {} GPUs, no GPU {}", driver.gpus.size(), index));
-    return driver.gpus[index];
+    const std::string* number = options.value("--gpu");
+    return pick_gpu(visible_gpus(choose_device(options, "smt server", "this server has")),
+                    number ? *number : "0", "a GPU's number");
 }
 
 int start(const Options& options) {

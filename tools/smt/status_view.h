@@ -22,10 +22,10 @@ public:
     std::string text();
     std::string memory_text();  // of the same servers
     std::string json();         // a line for each of these servers
-
-private:
+    // As far as its journal tells.
     RecentUse use_of(const ServerStatus& status);
 
+private:
     // What was read of a server's journal: entries before are too old to count.
     struct Place {
         int server_pid = 0;

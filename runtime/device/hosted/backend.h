@@ -16,6 +16,8 @@ public:
     virtual CUresult asked(const char* name, const char* format, va_list arguments) = 0;
 
     virtual const char* device_name() const = 0;
+    // The number that the device has on the machine (runtime/protocol/simulated_gpus.h); -1: there is none.
+    virtual int gpu(CUdevice device) const { return device == 0 ? 0 : -1; }
     virtual int attribute(CUdevice_attribute which) const = 0;
     virtual uint64_t memory_bytes() const = 0;
     virtual bool doubts_memory() const { return false; }  // touchable() looks

@@ -5,12 +5,11 @@
 #include <map>
 
 #include "runtime/device/hosted/backend.h"
+#include "runtime/protocol/simulated_gpus.h"
 
 using namespace smt::runtime::device::hosted;
 
 namespace {
-
-constexpr char kBusId[] = "0000:01:00.0";
 
 std::atomic<bool> initialised{false};
 std::atomic<int> retained{0};
@@ -18,7 +17,7 @@ char context_of_device;
 const CUcontext kContext = reinterpret_cast<CUcontext>(&context_of_device);
 thread_local std::vector<CUcontext> current;
 
-bool valid(CUdevice device) { return device == 0; }
+bool valid(CUdevice device) { return backend().gpu(device) >= 0; }
 
 struct Name {
     CUresult error;
@@ -87,7 +86,7 @@ DRIVER_EXPORT CUresult cuDeviceGetCount(int* count) {
     if (!count) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuDeviceGetCount);
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
-    *count = 1;
+    for (*count = 0; valid(*count);) ++*count;
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
@@ -106,8 +105,9 @@ DRIVER_EXPORT CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
 DRIVER_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
     if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuDeviceGetUuid_v2);
-    for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(0xf0 + i);
-    return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
+    smt::protocol::write_simulated_uuid(backend().gpu(device), uuid->bytes);
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     return cuDeviceGetUuid_v2(uuid, device);
@@ -115,14 +115,19 @@ DRIVER_EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 DRIVER_EXPORT CUresult cuDeviceGetPCIBusId(char* id, int bytes, CUdevice device) {
     DRIVER_ASKED(cuDeviceGetPCIBusId);
     if (!id || bytes <= 0) return CUDA_ERROR_INVALID_VALUE;
-    snprintf(id, bytes, "%s", kBusId);
-    return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
+    smt::protocol::write_simulated_bus_id(backend().gpu(device), id, bytes);
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuDeviceGetByPCIBusId);
-    *device = 0;
-    return strcmp(id, kBusId) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    for (*device = 0; valid(*device); ++*device) {
+        char own[16];
+        smt::protocol::write_simulated_bus_id(backend().gpu(*device), own, sizeof own);
+        if (strcmp(id, own) == 0) return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 DRIVER_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -134,8 +139,10 @@ DRIVER_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuDeviceGetAttribute, "%d", which);
     if (which <= 0 || which >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-    *value = backend().attribute(which);
-    return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *value = which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? smt::protocol::simulated_bus(backend().gpu(device))
+                                                     : backend().attribute(which);
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice) {
     if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;

@@ -12,6 +12,8 @@
 #include "runtime/device/hosted/table.h"
 #include "runtime/device/simulated/driver/backend.h"
 #include "runtime/device/simulated/driver/settings.h"
+#include "runtime/protocol/server_key.h"
+#include "runtime/protocol/simulated_gpus.h"
 
 namespace smt::runtime::device::simulated {
 
@@ -23,8 +25,8 @@ constexpr auto kTenantsTimeout = 30s;  // for the other sessions that tenants in
 
 class SimulatedDevice final : public Device {
 public:
-    explicit SimulatedDevice(const Settings& settings)
-        : settings_(settings), backend_(settings.engine, settings.memory_bytes, settings.streams) {
+    SimulatedDevice(const Settings& settings, int gpu)
+        : settings_(settings), backend_(settings.engine, settings.memory_bytes, settings.streams, gpu) {
         hosted::serve(backend_);
         hosted::fill(driver_);
     }
@@ -198,7 +200,9 @@ void tell(const std::string& line) {
 }
 
 std::unique_ptr<Device> open(const std::string& key, std::string& error) {
-    auto device = std::make_unique<SimulatedDevice>(read_settings());
+    // A server that has no GPU falls back to the simulated device under its own key.
+    const int gpu = std::max(protocol::simulated_gpu_of(protocol::gpu_of_key(key)), 0);
+    auto device = std::make_unique<SimulatedDevice>(read_settings(), gpu);
     if (!device->open(key, error)) return nullptr;
     return device;
 }

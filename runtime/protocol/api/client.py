@@ -11,6 +11,7 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 #include "interpose/driver/coverage.h"
 #include "interpose/driver/device.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/queries.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/answers.h"
@@ -82,8 +83,8 @@ def remote_body(entry):
     lines = [f"CUresult {entry.symbol}({entry.signature(extra=True)}) {{"]
     if entry.treatment == "real":
         names = ", ".join(p.name for p in entry.parameters)
-        lines += [f"    if (const DriverApi* real = real_driver(); real && real->{entry.symbol})",
-                  f"        return real->{entry.symbol}({names});",
+        lines += [f"    if (const DriverApi* local = query_driver(); local && local->{entry.symbol})",
+                  f"        return local->{entry.symbol}({names});",
                   "    if (!connected()) {",
                   "        if (const CUresult status = connect(); status != CUDA_SUCCESS) return status;",
                   "    }"]

@@ -48,8 +48,9 @@ const PtxFunction& ptx(const hosted::Function& function) { return static_cast<co
 }  // namespace
 
 SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes,
-                                   const std::string& streams)
+                                   const std::string& streams, int gpu)
     : memory_bytes_(memory_bytes),
+      gpu_(gpu),
       name_(fmt::format("smt simulated H200 ({} SMs)", settings.machine.multiprocessors)),
       engine_(settings,
               [this](const hosted::Launch& launch, std::shared_ptr<Tenant> tenant,

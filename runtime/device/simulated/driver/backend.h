@@ -12,7 +12,8 @@ namespace smt::runtime::device::simulated {
 
 class SimulatedBackend final : public hosted::Backend {
 public:
-    SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes, const std::string& streams);
+    SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes, const std::string& streams,
+                     int gpu);
 
     ~SimulatedBackend() override { engine_.stop(); }
 
@@ -28,6 +29,7 @@ public:
 
     CUresult asked(const char* name, const char* format, va_list arguments) override;
     const char* device_name() const override { return name_.c_str(); }
+    int gpu(CUdevice device) const override { return device == 0 ? gpu_ : -1; }
     int attribute(CUdevice_attribute which) const override;
     uint64_t memory_bytes() const override { return memory_bytes_; }
 
@@ -55,6 +57,7 @@ public:
 
 private:
     const uint64_t memory_bytes_;
+    const int gpu_;
     const std::string name_;
     Memory memory_;
     Engine engine_;

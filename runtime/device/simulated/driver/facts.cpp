@@ -107,8 +107,6 @@ int device_attribute(CUdevice_attribute which, int multiprocessors) {
             return 9;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
             return 0;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-            return 1;
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
             return 2;
         default:

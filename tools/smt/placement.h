@@ -1,0 +1,18 @@
+// `smt run --gpu any`: places the program that this process becomes on one of several GPUs.
+//
+// A program has a session at its first CUDA call only. Until then it counts by a line in the file `placed` of
+// the runtime folder, so that programs which start at the same time do not all see the same idle GPU. A
+// line's process is the program's, since `smt run` becomes it; it is dropped when that has ended.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/smt/gpus.h"
+
+namespace smt::tools {
+
+// `needed`: bytes of device memory; 0: not known. Throws Failure: no GPU could ever hold that.
+Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed);
+
+}  // namespace smt::tools
