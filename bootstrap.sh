@@ -24,6 +24,8 @@ readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidi
 readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
 readonly CUDA_VERSION=13.0
 readonly WHEEL_ROOT=build/cuda/nvidia/cu13
+# A cluster of one node for tests, and what the plugin is compiled with.
+readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev libhwloc15)
 readonly TIDY_SECONDS=60   # that CI gives clang-tidy
 # What ccache does not have is compiled at once, not preprocessed first, which takes an eighth of the time.
 export CCACHE_DEPEND=1
@@ -121,15 +123,22 @@ fetch_ptx_compiler() {
         say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
 }
 
-# Prometheus, for a test of smt-metrics: unpacked and not installed, since that would start a service.
-fetch_prometheus() {
-    [[ ! -x build/prometheus/usr/bin/prometheus ]] || return 0
-    command -v prometheus >/dev/null && return
-    say "fetching Debian's prometheus into build/prometheus (19 MB)"
-    mkdir -p build/prometheus
-    (cd build/prometheus && apt-get download -qq prometheus && dpkg -x prometheus_*.deb . &&
-        rm prometheus_*.deb) ||
-        say "WARNING: apt-get could not fetch prometheus; its test is left out"
+# fetch_debian FOLDER PROGRAM PACKAGE ...: what tests of smt beside it need. Unpacked below build/ and not
+# installed, since that would start services.
+fetch_debian() {
+    local folder=build/$1 program=$2 package
+    [[ ! -x $folder/$program ]] || return 0
+    [[ ! -x /$program ]] || return 0
+    say "fetching Debian's ${*:3} into $folder"
+    mkdir -p "$folder"
+    (cd "$folder" && apt-get download -qq "${@:3}" &&
+        for package in *.deb; do dpkg -x "$package" .; done && rm -- *.deb) ||
+        say "WARNING: apt-get could not fetch ${*:3}: tests with $1 are left out"
+}
+
+fetch_neighbours() {
+    fetch_debian prometheus usr/bin/prometheus prometheus
+    fetch_debian slurm usr/sbin/slurmd-wlm "${SLURM_PACKAGES[@]}"
 }
 
 build_preset() {   # PRESET [TARGET [CMAKE_OPTION ...]]
@@ -179,7 +188,7 @@ check_changes() {
 run_tests() {
     local preset failed=() compiler=()
     prepare
-    fetch_prometheus
+    fetch_neighbours
     if [[ ${1:-} == --all ]]; then
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
         check_changes

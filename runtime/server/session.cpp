@@ -116,6 +116,11 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
     entry.name = journal_name_;
     entry.text = journal().line(text);
     entry.value = static_cast<uint64_t>(pid_);
+    if (kind == journal::Kind::kSessionClosed) {
+        entry.end_ns = static_cast<uint64_t>(dispatched_->received.ns.load());
+        entry.grid[0] = static_cast<uint32_t>(launches());
+        entry.grid[1] = static_cast<uint32_t>(launches() >> 32);
+    }
     device_.write(journal(), entry, this);
 }
 

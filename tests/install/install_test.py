@@ -42,6 +42,8 @@ def expected_files(build, source, libraries, programs):
         files |= {f"{programs}/smt-metrics", f"{programs}/smt-ui", "share/doc/smt/grafana.json"}
     if (build / "bin/bench_remoting").exists():
         files.add(f"{programs}/bench_remoting")
+    if (build / "lib/smt_spank.so").exists():
+        files.add(f"{libraries}/smt_spank.so")
     examples = {f"{kind}/{name}" for kind in ("shared", "static") for name in ("nbody", "matrix_multiply")}
     return files | {f"{libraries}/examples/{each}" for each in examples
                     if (build / "examples" / each).exists()}

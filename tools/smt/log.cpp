@@ -109,16 +109,27 @@ std::string log_beside(const std::string& journal) {
     return journal.substr(0, at) + ".log" + journal.substr(at + std::strlen(".journal"));
 }
 
+// A tenant's programs may be on several GPUs.
+std::vector<std::string> every_journal() {
+    std::vector<std::string> paths;
+    for (const std::string& key : keys_with(".journal")) paths.push_back(path_of(key, ".journal"));
+    if (paths.empty()) throw Failure("there is no journal: no server has run");
+    return paths;
+}
+
 int run_log(const Arguments& arguments) {
     Options options =
-        parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--last-crash"},
+        parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--totals", "--last-crash"},
                       {"--tenant", "--server", "--before"});
     const std::string* tenant = options.value("--tenant");
     if (options.has("--kernels") && options.has("--follow"))
         throw Misuse("--kernels counts what there is, it does not follow");
+    if (options.has("--totals") && (options.has("--follow") || options.has("--kernels")))
+        throw Misuse("--totals counts sessions that have ended: without --follow and --kernels");
     const LogView::Shape shape{options.has("--json"),
                                options.has("--mapping"),
                                options.has("--kernels"),
+                               options.has("--totals"),
                                tenant ? *tenant : "",
                                "",
                                ""};
@@ -135,16 +146,17 @@ int run_log(const Arguments& arguments) {
         return show({path}, shape), 0;
     }
     if (options.has("--follow")) follow(server, shape);
-    return show(find_journals(server), shape), 0;
+    return show(shape.totals && !server ? every_journal() : find_journals(server), shape), 0;
 }
 
 }  // namespace
 
 const Command log_command = {"log",
-                             "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server "
-                             "KEY] [--before N | --last-crash]",
+                             "smt log [--json] [--follow] [--mapping] [--kernels | --totals] [--tenant "
+                             "NAME] [--server KEY] [--before N | --last-crash]",
                              "shows what the server did: launches by tenant, unsupported calls; --kernels: "
-                             "what ran, and how; --last-crash: of the server that crashed",
+                             "what ran, and how; --totals: launches and GPU time of programs that have "
+                             "ended, as JSON; --last-crash: of the server that crashed",
                              run_log};
 
 }  // namespace smt::tools

@@ -109,6 +109,11 @@ void LogView::count(const Entry& entry, Tenant& tenant) {
         case Kind::kSessionOpened:
             ++tenant.sessions;
             break;
+        case Kind::kSessionClosed:
+            ++tenant.ended.sessions;
+            tenant.ended.launches += uint64_t{entry.grid[1]} << 32 | entry.grid[0];
+            tenant.ended.received_ns += entry.end_ns;
+            break;
         case Kind::kLaunch:
             ++tenant.launches;
             if (timed(entry)) ++tenant.timed, tenant.gpu_ns += entry.end_ns - entry.start_ns;
@@ -129,6 +134,7 @@ void LogView::show(const Entry& entry) {
     ++shown_;
     if (!tenant.empty()) count(entry, tenants_[tenant]);
     if (shape_.kernels) return count_kernel(entry, tenant);
+    if (shape_.totals) return;
     shape_.json ? show_json(entry, tenant) : show_text(entry, tenant);
 }
 
@@ -234,6 +240,7 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
             entry.kind == Kind::kMapping
                 ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})", entry.blocks_together,
                               fmt::join(placed_on(entry), ","), entry.start_ns, entry.end_ns)
+            : entry.kind == Kind::kSessionClosed ? fmt::format(R"(,"gpu_ns":{})", entry.end_ns)
             : entry.kind == Kind::kGpuTime ? fmt::format(R"(,"stream":{},"gpu_ns":{},"gpu_ns_one_wave":{})",
                                                          entry.stream, entry.end_ns, entry.start_ns)
             : entry.kind == Kind::kStopped && timed(entry)
@@ -244,9 +251,18 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
     fmt::print("\n");
 }
 
+void LogView::show_totals() const {
+    for (const auto& [name, tenant] : tenants_)
+        fmt::print(R"({{"tenant":{},"server":{},"sessions":{},"ended":{},"launches":{},"gpu_ns":{}}})"
+                   "\n",
+                   json_string(name), json_string(shape_.server), tenant.sessions, tenant.ended.sessions,
+                   tenant.ended.launches, tenant.ended.received_ns);
+}
+
 void LogView::show_summary() {
     if (shape_.kernels && !shape_.json) show_title();
     if (shape_.kernels) return fmt::print("{}", shape_.json ? table_.json() : table_.text());
+    if (shape_.totals) return show_totals();
     if (shape_.json) return;  // a program counts for itself
     fmt::print("\n{:<24} {:>8} {:>10} {:>14}\n", "tenant", "sessions", "launches", "GPU ms");
     for (const auto& [name, tenant] : tenants_)

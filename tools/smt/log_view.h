@@ -21,12 +21,14 @@ std::string multiprocessors(const runtime::journal::Entry& entry);
 // Follows the entries of one journal: knows which session belongs to which tenant, and counts.
 class LogView {
 public:
-    // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how. `tenant`: only
-    // this one's entries; empty: all entries. `mapping`: where managed kernels ran, too.
+    // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how, or (totals) a
+    // line of JSON for each tenant about its sessions that have ended. `tenant`: only this one's entries;
+    // empty: all entries. `mapping`: where managed kernels ran, too.
     struct Shape {
         bool json = false;
         bool mapping = false;
         bool kernels = false;
+        bool totals = false;
         std::string tenant = {};
         std::string server = {};  // whose journal it is, for JSON
         std::string title = {};   // a line above the text; empty: none
@@ -36,16 +38,22 @@ public:
 
     void show(const runtime::journal::Entry& entry);
     // Totals by tenant, then functions that programs called and smt does not support; or the table of
-    // kernels.
+    // kernels, or what was asked for in its place.
     void show_summary();
     uint64_t shown() const { return shown_; }
 
 private:
+    struct Ended {
+        uint64_t sessions = 0;
+        uint64_t launches = 0;     // of these
+        uint64_t received_ns = 0;  // that their completed work takes alone
+    };
     struct Tenant {
         uint64_t sessions = 0;
         uint64_t launches = 0;
         uint64_t timed = 0;
         uint64_t gpu_ns = 0;
+        Ended ended = {};
         std::map<std::string, std::map<uint32_t, uint64_t>> unsupported;  // function -> session -> calls
     };
 
@@ -54,6 +62,7 @@ private:
     void count_kernel(const runtime::journal::Entry& entry, const std::string& tenant);
     void show_text(const runtime::journal::Entry& entry, const std::string& tenant);
     void show_title();
+    void show_totals() const;
     void show_json(const runtime::journal::Entry& entry, const std::string& tenant);
     std::string text(uint32_t index) const { return std::string(reader_.name(index)); }
     const std::string& kernel(uint32_t index);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
@@ -67,10 +68,11 @@ void export_simulated_device(const std::string& file) {
     if (runtime.empty())
         throw Failure(std::string(kRuntimeFile) + " for the simulated device is not in " + own_directory() +
                       "/../lib/cudart: build it, ./bootstrap.sh build");
-    ProgramFile program = examine_program(file);
-    warn_of_other_runtime(file, program);
     settings::set(settings::Id::kRealDriver, "none");  // it would answer for another device
     put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
+    if (file.empty()) return;
+    const ProgramFile program = examine_program(file);
+    warn_of_other_runtime(file, program);
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
 }
 
@@ -173,13 +175,39 @@ void warn_of_other_settings(const std::string& chosen, const std::string& strict
     }
 }
 
+// Returns what export_gpu() does. `file`: of the program; empty: any.
+std::string export_all(const Options& options, const std::string& interposer, const std::string& file) {
+    const std::string device = choose_device(options, "smt run", "this program gets");
+    if (device == "sim") export_simulated_device(file);
+    export_settings(options, interposer);
+    export_forced_isolation(file);
+    return export_gpu(options, device);
+}
+
+std::set<std::string> environment_now() {
+    std::set<std::string> all;
+    for (char** each = environ; *each; ++each) all.insert(*each);
+    return all;
+}
+
+int show_environment(const Options& options, const std::string& interposer) {
+    const std::set<std::string> before = environment_now();
+    export_all(options, interposer, "");
+    strict_part();
+    for (const std::string& line : environment_now())
+        if (!before.contains(line)) fmt::print("{}\n", line);
+    return 0;
+}
+
 int run_program(const Arguments& arguments) {
     Options options =
-        parse_options(arguments, {},
+        parse_options(arguments, {"--env"},
                       {"--device", "--gpu", "--tenant", "--priority", "--weight", "--p99", "--slowdown",
                        "--sms", "--isolation", "--memory", "--memory-wait", "--kernel-limit", "--stress"},
                       Operands::kCommandLine);
-    if (options.operands.empty()) throw Misuse("which program?");
+    const bool shows = options.has("--env");
+    if (shows && !options.operands.empty()) throw Misuse("--env runs no program");
+    if (!shows && options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
     std::string interposer = find_interposer();
     if (interposer.empty())
@@ -189,15 +217,12 @@ int run_program(const Arguments& arguments) {
         throw Failure("the loader cannot preload " + interposer +
                       ": its name holds a space or a colon. Move smt elsewhere");
 
+    if (shows) return show_environment(options, interposer);
     const std::string& program = options.operands.front();
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
-    const std::string device = choose_device(options, "smt run", "this program gets");
-    if (device == "sim") export_simulated_device(file);
-    export_settings(options, interposer);
-    export_forced_isolation(file);
+    const std::string gpu = export_all(options, interposer, file);
     found_family();
-    const std::string gpu = export_gpu(options, device);
     warn_of_other_settings(gpu, strict_part());
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());
@@ -211,7 +236,11 @@ int run_program(const Arguments& arguments) {
 const Command run_command = {
     "run",
     "smt run [OPTION]... -- PROGRAM [ARGUMENT]...\n"
+    "       smt run --env [OPTION]...\n"
     "\n"
+    "  --env             prints the variables that a program would get, a line NAME=VALUE each, for what "
+    "starts programs\n"
+    "                    itself; in front of an LD_PRELOAD and an LD_LIBRARY_PATH of theirs\n"
     "  --device gpu|sim  the GPU, or the simulated device (default: the GPU where there is one)\n"
     "  --gpu N|any       the GPU of that number, of those that CUDA_VISIBLE_DEVICES shows, or the one with "
     "the "

@@ -43,6 +43,7 @@ int main(int count, char** arguments) {
     for (CUdeviceptr* each : {&at_a, &at_b, &at_sum}) CHECK(cuMemAlloc(each, 4 * kCount));
     CHECK(cuMemAlloc(&counter, 4));
     CHECK(cuMemsetD32(counter, 0, 1));
+    CHECK(cuStreamSynchronize(nullptr));  // with which the streams above are in no order
     for (int round = 0; round < rounds; ++round) {
         for (unsigned i = 0; i < kCount; ++i) a[i] = i * 3, b[i] = i ^ static_cast<unsigned>(round);
         CHECK(cuMemcpyHtoDAsync(at_a, a.data(), 4 * kCount, first));

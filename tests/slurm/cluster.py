@@ -1,0 +1,174 @@
+"""A cluster of one node: Debian's slurmctld and slurmd, with smt's plugin, and simulated GPUs."""
+
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 120
+DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
+SKIPPED = 77
+
+CONF = """ClusterName=smt
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+SlurmUser=root
+AuthType=auth/none
+CredType=cred/none
+PluginDir={plugins}
+PlugStackConfig={folder}/plugstack.conf
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+MailProg=/bin/true
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+KillWait=2
+GresTypes=smt
+NodeName={host} NodeAddr=127.0.0.1 CPUs=64 Gres=smt:400 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def slurm_root(build):
+    """Where Debian's packages are installed, or unpacked; None: nowhere."""
+    for root in (pathlib.Path(build) / "slurm", pathlib.Path("/")):
+        if all((root / f"usr/sbin/{name}-wlm").exists() for name in DAEMONS):
+            return root
+    return None
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Cluster:
+    def __init__(self, root, build, words, **environment):
+        self.root, self.build = root, pathlib.Path(build)
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.folder.chmod(0o755)
+        self.accounts, self.grants = self.folder / "accounts.jsonl", self.folder / "grants"
+        for name in ("state", "spool", "bin"):
+            (self.folder / name).mkdir()
+        for name in DAEMONS:   # Debian's links; a daemon under another name takes itself for a client
+            (self.folder / "bin" / name).symlink_to(root / f"usr/sbin/{name}-wlm")
+        self.smt_environment = {"SMT_DEVICE": "sim", "SMT_RUNTIME_DIR": str(self.folder / "run"),
+                                "SMT_PROFILES": "none", **environment}
+        words = [f"command={self.build}/bin/smt", f"folder={self.grants}", f"accounts={self.accounts}",
+                 *words,
+                 *(f"env={name}={value}" for name, value in self.smt_environment.items())]
+        (self.folder / "plugstack.conf").write_text(
+            f"required {self.build}/lib/smt_spank.so {' '.join(words)}\n")
+        libraries = root / "usr/lib/x86_64-linux-gnu"
+        controller, node = free_ports(2)
+        host = socket.gethostname().split(".")[0]
+        (self.folder / "slurm.conf").write_text(CONF.format(
+            host=host, controller=controller, node=node, folder=self.folder, plugins=libraries / "slurm-wlm"))
+        (self.folder / "gres.conf").write_text("Name=smt Count=400\n")
+        self.environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.folder / "slurm.conf"),
+                            "LD_LIBRARY_PATH": f"{libraries}:{libraries}/slurm-wlm"}
+        self.daemons = []
+
+    def __enter__(self):
+        self.daemon("slurmctld", "-D")
+        self.daemon("slurmd", "-D", "-d", self.step_daemon())
+        wait_for(self.is_idle, lambda: "the node does not come up:\n" + self.logs())
+        return self
+
+    def is_idle(self):
+        return self.command("sinfo", "-h", "-o", "%T", check=False).stdout.strip() == "idle"
+
+    def __exit__(self, *error):
+        if error[0]:
+            print(self.logs())
+        self.command("scancel", "--state=RUNNING", "--state=PENDING", check=False)
+        self.smt("server", "stop", check=False)
+        for daemon in reversed(self.daemons):
+            daemon.terminate()
+            daemon.wait(timeout=PATIENCE)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def daemon(self, name, *arguments):
+        with open(self.folder / f"{name}.out", "w") as out:
+            self.daemons.append(subprocess.Popen([self.folder / "bin" / name, *arguments], stdout=out,
+                                                 stderr=out, env=self.environment))
+
+    def step_daemon(self):
+        """slurmd gives it no environment, and what is unpacked does not find its libraries by itself."""
+        script = self.folder / "slurmstepd"
+        script.write_text(f"#!/bin/sh\nLD_LIBRARY_PATH={self.environment['LD_LIBRARY_PATH']} "
+                          f"exec {self.folder}/bin/slurmstepd \"$@\"\n")
+        script.chmod(0o755)
+        return str(script)
+
+    def logs(self):
+        found = [*self.folder.glob("*.out"), *(self.folder / "run").glob("*.log")]
+        return "\n".join(f"-- {path.name}\n{path.read_text()[-4000:]}" for path in found)
+
+    def command(self, name, *arguments, check=True):
+        done = subprocess.run([self.root / "usr/bin" / name, *map(str, arguments)], env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE, cwd=self.folder)
+        assert not check or done.returncode == 0, f"{name}: {done.stdout}{done.stderr}\n{self.logs()}"
+        return done
+
+    def start(self, *arguments, user=None):
+        """srun, of a user by name."""
+        whose = ["--uid", user] if user else []
+        return subprocess.Popen([self.root / "usr/bin/srun", *whose, *map(str, arguments)],
+                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, cwd=self.folder)
+
+    def smt(self, *arguments, check=True):
+        done = subprocess.run([self.build / "bin/smt", *arguments], capture_output=True, text=True,
+                              env={**os.environ, **self.smt_environment}, timeout=PATIENCE)
+        assert not check or done.returncode == 0, done
+        return done.stdout
+
+    def tenants(self):
+        """Names of those on all servers."""
+        lines = self.smt("status", "--json", check=False).splitlines()
+        return [tenant["tenant"] for line in lines for tenant in json.loads(line)["tenants"]]
+
+    def accounted(self, jobs):
+        """The lines of so many jobs, when their epilogs have written them."""
+        def lines():
+            return self.accounts.read_text().splitlines() if self.accounts.exists() else []
+        wait_for(lambda: len(lines()) >= jobs, lambda: f"{lines()} of {jobs} jobs\n{self.logs()}")
+        return [json.loads(line) for line in lines()]
+
+
+def wait_for(fact, complaint):
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.1)
+
+
+def finish(process):
+    """Its exit code and what it said."""
+    output, _ = process.communicate(timeout=PATIENCE)
+    return process.returncode, output
+
+
+def number_of(user):
+    return pwd.getpwnam(user).pw_uid
