@@ -28,6 +28,7 @@ RANK = str(pathlib.Path(__file__).resolve().parent / "python" / "rank.py")
 TRANSPORTS = {
     "default": {},
     "no peer access": {"NCCL_P2P_DISABLE": "1"},
+    "files in /dev/shm": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"},
     "sockets": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},
 }
 MUST_WORK = {"sockets"}

@@ -80,12 +80,15 @@ def gpus_seen(smt, programs):
 
 
 def one_of_both(smt, programs):
-    """A program that sees both and asks about both computes on the one that it chooses."""
+    """A program that sees both and asks about both computes on the one that it chooses. A context on
+    the other is refused, and counted."""
     with Machine(smt, programs) as machine:
         machine.run("on0", "devices", "0")
         assert machine.served() == {"simulated": 1, "simulated-1": 0}
         machine.run("on1", "devices", "1")
         assert machine.served() == {"simulated": 1, "simulated-1": 1}
+        for key in KEYS:
+            assert "cuDevicePrimaryCtxRetain" in machine.command("log", "--server", key)
 
 
 def where(machine):
