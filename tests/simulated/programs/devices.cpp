@@ -84,4 +84,5 @@ int main(int count, char** arguments) {
     FAILS(cuDevicePrimaryCtxRetain(&other, devices), CUDA_ERROR_INVALID_DEVICE);
     if (devices > 1)
         FAILS(cuDevicePrimaryCtxRetain(&other, (device + 1) % devices), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(cuCtxSynchronize());  // the server has counted it
 }
