@@ -12,7 +12,9 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/queries.h"
 #include "interpose/driver/ranges.h"
+#include "interpose/driver/refuse.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/answers.h"
@@ -98,12 +100,19 @@ CUdevice device_of(const Context* context) {
 
 bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
 
-// The session belongs to one GPU: that of the first context used.
-CUresult enter_device(CUdevice device) {
+bool device_exists(CUdevice device) {
+    const DriverApi* driver = query_driver();
+    CUdevice found = 0;
+    return driver && driver->cuDeviceGet && driver->cuDeviceGet(&found, device) == CUDA_SUCCESS;
+}
+
+// For the entry point `symbol`, which wants a context on the device. The session belongs to one GPU: that of
+// the first context used.
+CUresult enter_device(CUdevice device, const char* symbol) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     CUresult status = connect(device);
-    if (status != CUDA_SUCCESS || native()) return status;
-    return device == session_device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (status != CUDA_SUCCESS || native() || device == session_device()) return status;
+    return device_exists(device) ? refuse(symbol) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 // Frees everything that the process holds: at the end of its last context, or in a reset.
@@ -174,7 +183,8 @@ namespace driver {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (!context) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
+    const CUresult status = enter_device(device, "cuDevicePrimaryCtxRetain");
+    if (status != CUDA_SUCCESS) return status;
     if (native()) return real_driver()->cuDevicePrimaryCtxRetain(context, device);
     Lock lock(contexts_lock);
     *context = token_of(device);
@@ -233,7 +243,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* a
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
     if (!context || (flags & ~kFlagsMask)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
+    if (CUresult status = enter_device(device, "cuCtxCreate_v4"); status != CUDA_SUCCESS) return status;
     if (native()) {
         const DriverApi* real = real_driver();
         if (real->cuCtxCreate_v4) return real->cuCtxCreate_v4(context, params, flags, device);

@@ -136,6 +136,7 @@ def check_shells(manual, home):
     assert in_bash("smt", "po") == ["policy"]
     assert in_bash("smt", "run", "--de") == ["--device"]
     assert in_bash("smt", "run", "--device", "s") == ["sim"]
+    assert in_bash("smt", "run", "--gpu", "") == ["any"]
     assert in_bash("smt", "server", "st") == ["start", "stop", "status"]
     assert "fair" in in_bash("smt", "policy", "set", "")
     if shutil.which("zsh"):

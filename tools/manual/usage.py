@@ -27,7 +27,9 @@ class Option:
 
     @property
     def choices(self):
-        return self.value.split("|") if "|" in self.value else []
+        """Without what stands for others, as N in N|any."""
+        words = self.value.split("|")
+        return [each for each in words if not each.isupper()] if len(words) > 1 else []
 
 
 @dataclass

@@ -72,7 +72,8 @@ void check_gpu(Report& report) {
     if (driver.version / 1000 < CUDA_VERSION / 1000)
         report.note("driver", "older than the CUDA headers smt was built with",
                     "functions it lacks return NOT_SUPPORTED");
-    for (const Gpu& gpu : driver.gpus) report.good("GPU", gpu.name + ", " + gpu.visible);
+    for (size_t i = 0; i < driver.gpus.size(); ++i)  // with the numbers that --gpu takes
+        report.good(fmt::format("GPU {}", i), driver.gpus[i].name + ", " + driver.gpus[i].visible);
     if (driver.gpus.empty())
         report.bad("GPU", "the driver lists none",
                    "look at CUDA_VISIBLE_DEVICES, now '" + variable(environment::kVisibleDevices) + "'");

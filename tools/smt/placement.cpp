@@ -82,7 +82,7 @@ public:
     PlacedFile(const PlacedFile&) = delete;
     PlacedFile& operator=(const PlacedFile&) = delete;
 
-    // Those that still run. What is no line of this smt's is left out.
+    // Those that still run, without this process. What is no line of this smt's is left out.
     std::vector<Placed> read() const {
         std::ifstream file(path_);
         std::vector<Placed> all;
@@ -91,12 +91,15 @@ public:
             Placed each;
             if (!(fields >> each.key >> each.pid >> each.started >> each.needed)) continue;
             const std::optional<Process> process = process_of(each.pid);
-            // The process that chooses again is placed anew.
             if (process && process->started == each.started && each.pid != ::getpid()) all.push_back(each);
         }
         return all;
     }
-    void write(const std::vector<Placed>& all) {
+    // With this process on that GPU.
+    void write(std::vector<Placed> all, const Gpu& gpu, uint64_t needed) {
+        const std::optional<Process> self = process_of(::getpid());
+        if (!self) throw Failure("cannot read /proc/self/stat: is /proc mounted?");
+        all.push_back({gpu.key, ::getpid(), self->started, needed});
         std::string text;
         for (const Placed& each : all)
             text += fmt::format("{} {} {} {}\n", each.key, each.pid, each.started, each.needed);
@@ -179,7 +182,7 @@ GpuLoad load_of(const Gpu& gpu, const std::vector<Placed>& placed) {
 
 Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed) {
     PlacedFile file;
-    std::vector<Placed> placed = file.read();
+    const std::vector<Placed> placed = file.read();
     std::vector<GpuLoad> loads;
     for (const Gpu& gpu : gpus) loads.push_back(load_of(gpu, placed));
     const std::optional<size_t> chosen = choose_gpu(loads, needed);
@@ -189,11 +192,13 @@ Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed) {
         throw Failure(fmt::format("no GPU has {} MiB of memory, which --memory names: the largest has {} MiB",
                                   needed >> 20, most >> 20));
     }
-    const std::optional<Process> self = process_of(::getpid());
-    if (!self) throw Failure("cannot read /proc/self/stat: is /proc mounted?");
-    placed.push_back({gpus[*chosen].key, ::getpid(), self->started, needed});
-    file.write(placed);
+    file.write(placed, gpus[*chosen], needed);
     return gpus[*chosen];
+}
+
+void note_program(const Gpu& gpu, uint64_t needed) {
+    PlacedFile file;
+    file.write(file.read(), gpu, needed);
 }
 
 }  // namespace smt::tools

@@ -1,4 +1,4 @@
-// `smt run --gpu any`: places the program that this process becomes on one of several GPUs.
+// `smt run --gpu`: places the program that this process becomes on one of several GPUs.
 //
 // A program has a session at its first CUDA call only. Until then it counts by a line in the file `placed` of
 // the runtime folder, so that programs which start at the same time do not all see the same idle GPU. A
@@ -12,7 +12,11 @@
 
 namespace smt::tools {
 
-// `needed`: bytes of device memory; 0: not known. Throws Failure: no GPU could ever hold that.
+// `needed`: bytes of device memory; 0: not known. Both throw Failure: the file cannot be written.
+
+// --gpu any (gpu_choice.h). Throws Failure: no GPU could ever hold `needed`.
 Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed);
+// --gpu N: the program is on that GPU.
+void note_program(const Gpu& gpu, uint64_t needed);
 
 }  // namespace smt::tools

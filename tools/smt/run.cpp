@@ -82,8 +82,10 @@ std::string export_gpu(const Options& options, const std::string& device) {
     const std::string* text = options.value("--gpu");
     if (!text) return "";
     const std::vector<Gpu> gpus = visible_gpus(device);
-    const Gpu gpu = *text == "any" ? place_program(gpus, settings::number_of(settings::Id::kMemoryLimit))
-                                   : pick_gpu(gpus, *text, "a GPU's number, or any");
+    const uint64_t needed = settings::number_of(settings::Id::kMemoryLimit);
+    const bool any = *text == "any";
+    const Gpu gpu = any ? place_program(gpus, needed) : pick_gpu(gpus, *text, "a GPU's number, or any");
+    if (!any) note_program(gpu, needed);
     if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
     return gpu.key;
 }
