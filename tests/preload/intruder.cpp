@@ -69,6 +69,8 @@ Session open_session(const char* path) {
     Mapped mapped;
     mapped.ok = 1;  // not at the server's address, which a client that sends no pointer does not need
     require(send(session.socket, &mapped, sizeof mapped, 0) == sizeof mapped, "mapped");
+    Opened last;
+    require(recv(session.socket, &last, sizeof last, 0) == sizeof last, "the session is there");
     const OpenLane request;
     LaneOpened opened;
     require(send(session.socket, &request, sizeof request, 0) == sizeof request, "asked for a lane");

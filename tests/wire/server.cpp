@@ -146,7 +146,10 @@ TestSession::TestSession(uint64_t memory_limit, const char* tenant) {
     mapped.ok = 1;
     base_ = welcome.arena_base;
     device_base_ = welcome.device_base;
-    if (send(socket_, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped) give_up("the server listens");
+    Opened last;
+    if (send(socket_, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped ||
+        uninterrupted([&] { return recv(socket_, &last, sizeof last, 0); }) != sizeof last)
+        give_up("the session is there");
     callbacks_ = start_thread([this] { answer_callbacks(); });
 }
 
