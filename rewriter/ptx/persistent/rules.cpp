@@ -12,6 +12,7 @@
 #include <charconv>
 
 #include "rewriter/device/smt_worker.h"
+#include "rewriter/ptx/fence/fence.h"
 #include "rewriter/ptx/persistent/forms.h"
 #include "rewriter/ptx/persistent/walk.h"
 
@@ -130,7 +131,8 @@ int architecture_of(const Module& module) {
 
 void judge_instruction(const Instruction& instruction, Facts& facts) {
     if (facts.refusal.empty()) facts.refusal = refuse(instruction);
-    if (facts.refusal.empty() && instruction.opcode == Opcode::kExit && !facts.function->kernel)
+    if (facts.refusal.empty() && instruction.opcode == Opcode::kExit && !facts.function->kernel &&
+        !fence::is_fence_function(facts.function->name))
         facts.refusal = "ends threads in a function that it calls (exit)";
     if (facts.once.empty()) facts.once = once(instruction);
     if (facts.once.empty() && instruction.opcode == Opcode::kAlloca && facts.function->kernel)

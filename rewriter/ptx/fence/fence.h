@@ -1,0 +1,51 @@
+// Puts a fence around what kernels access, so that one tenant's fault is no fault of the context that it
+// shares with others (docs/design.md, Fences).
+//
+//   ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
+//
+// becomes
+//
+//   { the check: %rd1+8 is a multiple of 8 and lies in the run, else smt_fence_look() is called }
+//   ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
+//
+// smt_fence_look() looks further: at the table, and for a generic address at the other spaces. It returns if
+// the access is well, else it writes the record and ends the thread. trap, brkpt and a failed assert do so at
+// once. A kernel that begins when there is a record ends at once, and so does a thread that waits for others
+// by atomics, volatile loads or barrier objects. Layouts: rewriter/device/fence.h.
+//
+// One check is for all accesses by one register that are sure to follow it: in a basic block, without a
+// guard, and no wider than the first.
+//
+// A kernel is refused if it has, or calls, what cannot be checked. It stays as an entry without its code.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rewriter/ptx/parser.h"
+
+namespace smt::ptx::fence {
+
+struct FencedFunction {
+    std::string name;
+    bool kernel = false;
+    std::string reason;  // why it is refused; empty: it is not
+    bool operator==(const FencedFunction&) const = default;
+};
+
+struct Fenced {
+    std::string text;
+    std::string reason;                     // why there is no text; empty: there is one
+    std::vector<FencedFunction> functions;  // with a body, in the order that FenceAccess::function counts
+    uint64_t accesses = 0, checks = 0;      // of the text: how many were found, and were put in
+};
+
+// Diagnostic: the text cannot be read.
+[[nodiscard]] std::variant<Fenced, Diagnostic> fence(std::string_view text);
+
+// A function that the fence calls: it may end threads, and is like an instruction to those that call it.
+bool is_fence_function(std::string_view name);
+
+}  // namespace smt::ptx::fence
