@@ -92,7 +92,7 @@ struct Hello {
     uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
     uint32_t memory_wait_ms = 0;        // that an allocation may wait for room; 0: it does not
     uint32_t kernel_limit = 0;          // seconds that a kernel may run without progress; 0: any time
-    uint32_t reserved = 0;
+    uint32_t fenced = 0;                // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
     // NUL-terminated. Sessions may share memory if it is the same; empty: if the tenant's name is.

@@ -51,7 +51,7 @@ MAY_INCLUDE = {
                          "runtime/journal", "runtime/profiles",
                          "runtime/protocol", "runtime/schedule", "runtime/settings", "runtime/thread"],
     "runtime/server/objects": ["runtime/dispatch", "runtime/protocol"],
-    "runtime/server/memory": ["runtime/device", "runtime/protocol", "runtime/server/objects",
+    "runtime/server/memory": ["rewriter/device", "runtime/device", "runtime/protocol", "runtime/server/objects",
                               "runtime/thread"],
     "runtime/server/code": ["rewriter/device", "runtime/dispatch", "runtime/image", "runtime/jit",
                             "runtime/journal", "runtime/profiles",

@@ -84,6 +84,7 @@ uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, im
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
+    image->number = next_image_;
     images_[next_image_] = std::move(image);
     return next_image_++;
 }
@@ -161,6 +162,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
     entry->system_atomics = found->system_atomics.contains(name) || found->form.system_atomics(name);
+    entry->refused = why_refused(*found, name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;
@@ -185,6 +187,14 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     found->kernels[name] = entry;
     *kernel = entry;
     return CUDA_SUCCESS;
+}
+
+std::shared_ptr<const std::string> CodeTable::why_refused(const Image& image, const char* name) {
+    for (const jit::FencedFunction& each : image.fenced)
+        if (each.name == name && !each.reason.empty())
+            return std::make_shared<const std::string>(each.name + ", which cannot be fenced (it " +
+                                                       each.reason + "),");
+    return nullptr;
 }
 
 CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function,
@@ -346,6 +356,11 @@ LoadedKernel* CodeTable::new_kernel() {
     LoadedKernel* kernel = find(id);
     kernel->id = id;
     return kernel;
+}
+
+std::string CodeTable::function_in(uint64_t image, uint32_t function) const {
+    const ImagePointer found = image == static_cast<uint32_t>(image) ? this->image(image) : nullptr;
+    return found && function < found->fenced.size() ? found->fenced[function].name : "";
 }
 
 std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const {
