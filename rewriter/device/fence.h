@@ -24,8 +24,8 @@ struct FenceConstant {
 static_assert(sizeof(FenceConstant) == 16);
 
 struct FenceBlock {
-    uint64_t run, run_bytes;        // read together
-    uint32_t error;                 // CUresult of the first fault; 0: none. From then on no kernel goes on
+    uint64_t run, run_bytes;  // read together
+    uint32_t error;           // CUresult of the first fault; 0: none. From then on no kernel goes on
     uint32_t unused;
     uint64_t window, window_bytes;  // the table behind the block has a byte for each granule
     uint64_t record;                // address of a FenceRecord
@@ -58,8 +58,8 @@ struct FenceAccess {
 };
 constexpr uint32_t kMostFenceFunctions = 1u << 20;
 constexpr uint32_t fence_word(const FenceAccess& access) {
-    return access.bytes | static_cast<uint32_t>(access.space) << 8 |
-           static_cast<uint32_t>(access.use) << 10 | access.function << 12;
+    return access.bytes | static_cast<uint32_t>(access.space) << 8 | static_cast<uint32_t>(access.use) << 10 |
+           access.function << 12;
 }
 constexpr FenceAccess fence_access(uint32_t word) {
     return {word & 255, static_cast<FenceSpace>(word >> 8 & 3), static_cast<FenceUse>(word >> 10 & 3),

@@ -128,8 +128,7 @@ Effect call(const Instruction& instruction) {
 
 Effect cache_line(const Instruction& instruction) {
     Effect effect;
-    const FenceSpace space =
-        instruction.has(Modifier::kGlobal) ? FenceSpace::kGlobal : FenceSpace::kGeneric;
+    const FenceSpace space = instruction.has(Modifier::kGlobal) ? FenceSpace::kGlobal : FenceSpace::kGeneric;
     effect.accesses.push_back({instruction.operands.data(), space, FenceUse::kStore, 128});
     return effect;
 }
@@ -148,10 +147,10 @@ bool is_harmless(const Instruction& instruction) {
     if (opcode >= kTestp && opcode <= kShr) return true;
     if (opcode >= kVadd && opcode <= kVset4) return true;
     constexpr Opcode kOthers[] = {
-        kMov,    kShfl,      kPrmt,       kCreatepolicy, kIsspacep, kCvta,      kCvt,         kBra,  kBrx,
-        kRet,    kExit,      kMembar,     kVote,         kMatch,    kActivemask, kRedux,      kElect, kMma,
-        kGriddepcontrol,     kNanosleep,  kMovmatrix,    kStacksave, kStackrestore, kAlloca,  kPmevent,
-        kSetmaxnreg, kGetctarank, kPrefetchu};
+        kMov,        kShfl,         kPrmt,   kCreatepolicy, kIsspacep,       kCvta,       kCvt,
+        kBra,        kBrx,          kRet,    kExit,         kMembar,         kVote,       kMatch,
+        kActivemask, kRedux,        kElect,  kMma,          kGriddepcontrol, kNanosleep,  kMovmatrix,
+        kStacksave,  kStackrestore, kAlloca, kPmevent,      kSetmaxnreg,     kGetctarank, kPrefetchu};
     if (std::find(std::begin(kOthers), std::end(kOthers), opcode) != std::end(kOthers)) return true;
     if (opcode == kWmma) return instruction.has(Modifier::kMma);
     if (opcode == kFence) return instruction.operands.empty();

@@ -12,6 +12,8 @@ namespace smt::ptx::fence {
 
 namespace {
 
+constexpr std::string_view kRegisterPrefix = "%fence_", kOwnRegisters = "%smt_fence";
+
 // Of the accesses that one check is for. More than any code generator's, and less than a granule.
 constexpr int64_t kMostSpread = 1 << 16;
 
@@ -36,17 +38,21 @@ bool ends_block(const Instruction& instruction) {
 std::string call_of(const char* function, const std::string& first, bool kernel) {
     if (!kernel) return fmt::format("call {0}, ({1}, {2}, {2}, {2});\n", function, first, kNoFenceBlock);
     return fmt::format(
-        "mov.u32 x, %ctaid.x;\nmov.u32 y, %ctaid.y;\nmov.u32 z, %ctaid.z;\ncall {}, ({}, x, y, z);\n",
+        "mov.u32 %fence_x, %ctaid.x;\nmov.u32 %fence_y, %ctaid.y;\nmov.u32 %fence_z, %ctaid.z;\ncall {}, "
+        "({}, %fence_x, %fence_y, %fence_z);\n",
         function, first);
 }
 
-constexpr const char* kBlock = ".reg .b32 x, y, z;\n.reg .pred not_well, holds;\n";
+constexpr const char* kBlock =
+    ".reg .b32 %fence_x, %fence_y, %fence_z;\n.reg .pred %fence_not_well, %fence_holds;\n";
 
 std::string with_guard(const Guard* guard) {
     if (!guard) return "";
-    return guard->negated ? fmt::format("not.pred holds, {};\nand.pred not_well, not_well, holds;\n",
-                                        guard->name)
-                          : fmt::format("and.pred not_well, not_well, {};\n", guard->name);
+    return guard->negated
+               ? fmt::format(
+                     "not.pred %fence_holds, {};\nand.pred %fence_not_well, %fence_not_well, %fence_holds;\n",
+                     guard->name)
+               : fmt::format("and.pred %fence_not_well, %fence_not_well, {};\n", guard->name);
 }
 
 }  // namespace
@@ -59,7 +65,10 @@ Checks::Checks(const Variables& variables, const Function& function, uint32_t nu
       registers_(*function.body) {
     persistent::each_statement(*function.body, [this](const Statement& statement) {
         const auto* variable = std::get_if<Variable>(&statement);
-        if (variable && variable->space != Space::kRegister) own_[variable->name] = *variable;
+        if (!variable) return;
+        if (variable->name.starts_with(kOwnRegisters) || variable->name.starts_with(kRegisterPrefix))
+            refuse(fmt::format("has {}, which is a name of the fence's", variable->name));
+        if (variable->space != Space::kRegister) own_[variable->name] = *variable;
     });
     read(*function.body);
 }
@@ -148,7 +157,7 @@ bool Checks::joins(const Check& check, Plan& plan) {
 
 bool Checks::is_within(const Access& access, const Operand& symbol, int64_t offset) const {
     const auto own = own_.find(symbol.name), module = module_.find(symbol.name);
-    const Variable* variable = own != own_.end()       ? &own->second
+    const Variable* variable = own != own_.end()         ? &own->second
                                : module != module_.end() ? &module->second
                                                          : nullptr;
     if (!variable) return false;
@@ -161,37 +170,46 @@ std::string Checks::text_of(const Check& check) const {
     const bool shared = is_shared(check.access.space);
     const bool narrow = shared && !check.is_symbol && bits(*registers_.type_of(check.base)) == 32;
     const char* const width = shared ? "32" : "64";
-    std::string text = std::string("{\n") + kBlock + fmt::format(".reg .b{} at, in;\n", width);
-    if (shared) text += ".reg .b64 wide;\n";
-    if (shared && !narrow && !check.is_symbol) text += fmt::format("cvt.u32.u64 at, {};\n", check.base);
-    else text += fmt::format("mov.u{} at, {};\n", width, check.base);
-    if (check.low != 0) text += fmt::format("add.s{} at, at, {};\n", width, check.low);
+    std::string text = std::string("{\n") + kBlock + fmt::format(".reg .b{} %fence_at, %fence_in;\n", width);
+    if (shared) text += ".reg .b64 %fence_wide;\n";
+    if (shared && !narrow && !check.is_symbol)
+        text += fmt::format("cvt.u32.u64 %fence_at, {};\n", check.base);
+    else
+        text += fmt::format("mov.u{} %fence_at, {};\n", width, check.base);
+    if (check.low != 0) text += fmt::format("add.s{} %fence_at, %fence_at, {};\n", width, check.low);
     if (shared) {
-        text += fmt::format("setp.ge.u32 not_well, at, {};\n", kShared);
+        text += fmt::format("setp.ge.u32 %fence_not_well, %fence_at, {};\n", kShared);
     } else {
-        text += fmt::format("sub.s64 in, at, {};\nsetp.ge.u64 not_well, in, {};\n", kRun, kBytes);
+        text += fmt::format(
+            "sub.s64 %fence_in, %fence_at, {};\nsetp.ge.u64 %fence_not_well, %fence_in, {};\n", kRun, kBytes);
     }
     if (check.high != check.low)
-        text += fmt::format("add.s{0} in, {1}, {2};\nsetp.ge.or.u{0} not_well, in, {3}, not_well;\n", width,
-                            shared ? "at" : "in", check.high - check.low, shared ? kShared : kBytes);
+        text += fmt::format(
+            "add.s{0} %fence_in, {1}, {2};\nsetp.ge.or.u{0} %fence_not_well, %fence_in, {3}, "
+            "%fence_not_well;\n",
+            width, shared ? "%fence_at" : "%fence_in", check.high - check.low, shared ? kShared : kBytes);
     if (check.access.bytes > 1)
-        text += fmt::format("and.b{0} in, at, {1};\nsetp.ne.or.s{0} not_well, in, 0, not_well;\n", width,
-                            check.access.bytes - 1);
+        text += fmt::format(
+            "and.b{0} %fence_in, %fence_at, {1};\nsetp.ne.or.s{0} %fence_not_well, %fence_in, 0, "
+            "%fence_not_well;\n",
+            width, check.access.bytes - 1);
     text += with_guard(check.guard);
     if (check.access.unless_zero) {
         const std::string& reads = check.access.unless_zero->name;
         if (registers_.type_of(reads) == Type::kPred)  // of ignore-src
-            text += fmt::format("not.pred holds, {};\nand.pred not_well, not_well, holds;\n", reads);
+            text += fmt::format(
+                "not.pred %fence_holds, {};\nand.pred %fence_not_well, %fence_not_well, %fence_holds;\n",
+                reads);
         else
-            text += fmt::format("setp.ne.and.s32 not_well, {}, 0, not_well;\n", reads);
+            text += fmt::format("setp.ne.and.s32 %fence_not_well, {}, 0, %fence_not_well;\n", reads);
     }
-    text += "@!not_well bra goes_on;\n";
-    if (shared) text += "cvt.u64.u32 wide, at;\n";
-    const uint32_t word =
-        fence_word({check.access.bytes, check.access.space, check.access.use, number_});
-    text += call_of("smt_fence_look",
-                    fmt::format("{}, {}, {}", shared ? "wide" : "at", check.high - check.low, word),
-                    function_.kernel);
+    text += "@!%fence_not_well bra goes_on;\n";
+    if (shared) text += "cvt.u64.u32 %fence_wide, %fence_at;\n";
+    const uint32_t word = fence_word({check.access.bytes, check.access.space, check.access.use, number_});
+    text +=
+        call_of("smt_fence_look",
+                fmt::format("{}, {}, {}", shared ? "%fence_wide" : "%fence_at", check.high - check.low, word),
+                function_.kernel);
     return text + "goes_on:\n}\n";
 }
 
@@ -247,8 +265,7 @@ Scope Checks::rewritten(const Scope& scope) const {
 
 Scope Checks::body() const {
     Scope result = rewritten(*function_.body);
-    std::vector<Statement> begin =
-        beginning({function_.kernel, uses_global_, uses_shared_, architecture_});
+    std::vector<Statement> begin = beginning({function_.kernel, uses_global_, uses_shared_, architecture_});
     result.statements.insert(result.statements.begin(), std::make_move_iterator(begin.begin()),
                              std::make_move_iterator(begin.end()));
     return result;

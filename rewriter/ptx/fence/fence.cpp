@@ -102,9 +102,8 @@ private:
         if (name == "vprintf" || name == "__assertfail") return "";
         const auto found = read_.find(name);
         if (found == read_.end()) return fmt::format("calls {}, whose code is not here", name);
-        return found->second.refusal.empty()
-                   ? ""
-                   : fmt::format("calls {}, which {}", name, found->second.refusal);
+        return found->second.refusal.empty() ? ""
+                                             : fmt::format("calls {}, which {}", name, found->second.refusal);
     }
 
     void spread_refusals() {
@@ -138,8 +137,9 @@ private:
 
     void add_declarations() {
         std::vector<Declaration> own = declarations(architecture_);
-        auto first = std::find_if(module_.declarations.begin(), module_.declarations.end(),
-                                  [](const Declaration& each) { return std::holds_alternative<Function>(each); });
+        auto first =
+            std::find_if(module_.declarations.begin(), module_.declarations.end(),
+                         [](const Declaration& each) { return std::holds_alternative<Function>(each); });
         module_.declarations.insert(first, std::make_move_iterator(own.begin()),
                                     std::make_move_iterator(own.end()));
         if (std::pair(module_.version_major, module_.version_minor) < std::pair(kMajor, kMinor)) {

@@ -143,8 +143,8 @@ well:
 std::string shared_end(const char* end, int architecture) {
     if (architecture < kFirstWithReserved) return fmt::format("mov.u32 {}, %total_smem_size;", end);
     return fmt::format(
-        "{{ .reg .b32 smt_fence_system; mov.u32 smt_fence_system, %reserved_smem_offset_end; "
-        "mov.u32 {0}, %total_smem_size; add.s32 {0}, {0}, smt_fence_system; }}",
+        "{{ .reg .b32 %fence_system; mov.u32 %fence_system, %reserved_smem_offset_end; "
+        "mov.u32 {0}, %total_smem_size; add.s32 {0}, {0}, %fence_system; }}",
         end);
 }
 
@@ -157,21 +157,19 @@ std::string functions(int architecture) {
         arg("record_image", offsetof(FenceRecord, image)), arg("record_error", offsetof(FenceRecord, error)),
         arg("record_what", offsetof(FenceRecord, what)), arg("record_block", offsetof(FenceRecord, block)),
         arg("record_thread", offsetof(FenceRecord, thread)));
-    return text +
-           fmt::format(kLook, arg("misaligned", kMisaligned), arg("illegal", kIllegalAddress),
-                       arg("window", offsetof(FenceBlock, window)),
-                       arg("window_bytes", offsetof(FenceBlock, window_bytes)),
-                       arg("table", sizeof(FenceBlock)), arg("granule", kFenceGranuleShift),
-                       arg("shared", static_cast<uint32_t>(FenceSpace::kShared)),
-                       arg("generic", static_cast<uint32_t>(FenceSpace::kGeneric)),
-                       arg("load", static_cast<uint32_t>(FenceUse::kLoad)),
-                       arg("shared_end", shared_end("end", architecture)));
+    return text + fmt::format(kLook, arg("misaligned", kMisaligned), arg("illegal", kIllegalAddress),
+                              arg("window", offsetof(FenceBlock, window)),
+                              arg("window_bytes", offsetof(FenceBlock, window_bytes)),
+                              arg("table", sizeof(FenceBlock)), arg("granule", kFenceGranuleShift),
+                              arg("shared", static_cast<uint32_t>(FenceSpace::kShared)),
+                              arg("generic", static_cast<uint32_t>(FenceSpace::kGeneric)),
+                              arg("load", static_cast<uint32_t>(FenceUse::kLoad)),
+                              arg("shared_end", shared_end("end", architecture)));
 }
 
 std::string header(int architecture) {
-    return fmt::format(
-        ".version {}.{}\n.target sm_{}\n.address_size 64\n.const .align 8 .b64 {}[{}];\n", kMajor, kMinor,
-        architecture, kFenceConstant, sizeof(FenceConstant) / 8);
+    return fmt::format(".version {}.{}\n.target sm_{}\n.address_size 64\n.const .align 8 .b64 {}[{}];\n",
+                       kMajor, kMinor, architecture, kFenceConstant, sizeof(FenceConstant) / 8);
 }
 
 // What bodies name, so that they can be parsed by themselves.
@@ -201,13 +199,13 @@ std::vector<Statement> statements(const std::string& text, const std::vector<std
 
 std::string leave_if_over() {
     return fmt::format(R"({{
-    .reg .b64 block;
-    .reg .b32 error;
-    .reg .pred well;
-    ld.const.u64 block, [smt_fence];
-    ld.volatile.global.u32 error, [block+{}];
-    setp.eq.s32 well, error, 0;
-    @well bra goes_on;
+    .reg .b64 %fence_block;
+    .reg .b32 %fence_error;
+    .reg .pred %fence_well;
+    ld.const.u64 %fence_block, [smt_fence];
+    ld.volatile.global.u32 %fence_error, [%fence_block+{}];
+    setp.eq.s32 %fence_well, %fence_error, 0;
+    @%fence_well bra goes_on;
     call smt_fence_leave;
 goes_on:
 }}
@@ -221,14 +219,13 @@ std::vector<Statement> beginning(const Beginning& of) {
     if (of.global)
         text += fmt::format(R"(.reg .b64 {0}, {1};
 {{
-    .reg .b64 block;
-    ld.const.u64 block, [smt_fence];
-    ld.global.v2.u64 {{{0}, {1}}}, [block+{2}];
+    .reg .b64 %fence_block;
+    ld.const.u64 %fence_block, [smt_fence];
+    ld.global.v2.u64 {{{0}, {1}}}, [%fence_block+{2}];
 }}
 )",
                             kRun, kBytes, offsetof(FenceBlock, run));
-    if (of.shared)
-        text += fmt::format(".reg .b32 {};\n{}\n", kShared, shared_end(kShared, of.architecture));
+    if (of.shared) text += fmt::format(".reg .b32 {};\n{}\n", kShared, shared_end(kShared, of.architecture));
     return statements(text, {});
 }
 

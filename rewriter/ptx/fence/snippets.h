@@ -11,8 +11,8 @@ namespace smt::ptx::fence {
 
 // Names in bodies that are fenced, and of the module's own.
 constexpr const char* kPrefix = "smt_fence";
-constexpr const char* kRun = "%smt_fence_run";      // of FenceBlock
-constexpr const char* kBytes = "%smt_fence_bytes";  // its run_bytes
+constexpr const char* kRun = "%smt_fence_run";        // of FenceBlock
+constexpr const char* kBytes = "%smt_fence_bytes";    // its run_bytes
 constexpr const char* kShared = "%smt_fence_shared";  // where the block's shared memory ends
 
 // The oldest version of PTX that knows all of it.
