@@ -40,7 +40,7 @@ FAULTS = (
 )
 
 
-def contained(smt, programs, **environment):
+def fence_contained(smt, programs, **environment):
     """Whatever a fenced program's kernel does: it gets the error, in one server, and its neighbour, which
     computes all the time, has the right sums in the end."""
     with Apart(smt, programs) as place:
@@ -59,16 +59,16 @@ def contained(smt, programs, **environment):
         assert "is lost" not in place.log(), place.log()
 
 
-def contained_managed(smt, programs):
+def fence_managed(smt, programs):
     """The same with managed forms, for launches that may be stopped."""
-    contained(smt, programs, SMT_COMPILE=MANAGED, SMT_POLICY="fair")
+    fence_contained(smt, programs, SMT_COMPILE=MANAGED, SMT_POLICY="fair")
 
 
-def contained_at_the_door(smt, programs):
-    contained(smt, programs, SMT_SIM="grace=50,one_context=1,doors=1", SMT_POLICY="fair")
+def fence_at_the_door(smt, programs):
+    fence_contained(smt, programs, SMT_SIM="grace=50,one_context=1,doors=1", SMT_POLICY="fair")
 
 
-def not_contained_without(smt, programs):
+def fence_not_there(smt, programs):
     """Twins: without a fence a kernel writes into the neighbour's memory, and a wild address ends both."""
     with Apart(smt, programs) as place:
         neighbour = place.survivor("neighbour", options=())
@@ -79,7 +79,7 @@ def not_contained_without(smt, programs):
         assert "CUDA_SUCCESS" not in neighbour.communicate("on\n", timeout=PATIENCE)[0]
 
 
-def well_behaved(smt, programs):
+def fence_well_behaved(smt, programs):
     """What is right goes through: own, pinned, shared, local memory and variables, with managed forms too."""
     for compile_ in "ptx=0", MANAGED:
         with Apart(smt, programs) as place:
@@ -93,7 +93,7 @@ def well_behaved(smt, programs):
             assert "ended by its fence" not in place.log()
 
 
-def refused(smt, programs):
+def fence_refused(smt, programs):
     """A kernel that cannot be fenced is refused at its launch, by name; it is counted, and the program may
     go on with others. An image without PTX is refused as a whole."""
     with Apart(smt, programs) as place:
@@ -103,7 +103,7 @@ def refused(smt, programs):
         assert re.search("mallocs, which cannot be fenced .*1", place.command("log")), place.command("log")
 
 
-def by_the_administrator(smt, programs):
+def fence_by_administrator(smt, programs):
     """SMT_FENCE_TENANTS of the server names tenants that are fenced whatever they say."""
     with Apart(smt, programs) as place:
         place.environment["SMT_FENCE_TENANTS"] = "other, culprit"
@@ -114,8 +114,8 @@ def by_the_administrator(smt, programs):
 
 def main():
     scenario = {each.__name__: each
-                for each in (contained, contained_managed, contained_at_the_door, not_contained_without,
-                             well_behaved, refused, by_the_administrator)}[sys.argv[3]]
+                for each in (fence_contained, fence_managed, fence_at_the_door, fence_not_there,
+                             fence_well_behaved, fence_refused, fence_by_administrator)}[sys.argv[3]]
     scenario(sys.argv[1], sys.argv[2])
 
 

@@ -172,4 +172,9 @@ bool is_fence_function(std::string_view name) {
     return name == "smt_fence_look" || name == "smt_fence_end" || name == "smt_fence_leave";
 }
 
+bool is_of_fence(const Instruction& instruction, const Function& function) {
+    return is_fence_function(function.name) ||
+           (!instruction.operands.empty() && instruction.operands[0].name.starts_with(kShared));
+}
+
 }  // namespace smt::ptx::fence

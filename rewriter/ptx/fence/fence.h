@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/syntax.h"
 
 namespace smt::ptx::fence {
 
@@ -45,7 +46,10 @@ struct Fenced {
 // Diagnostic: the text cannot be read.
 [[nodiscard]] std::variant<Fenced, Diagnostic> fence(std::string_view text);
 
-// A function that the fence calls: it may end threads, and is like an instruction to those that call it.
+// A function that the fence calls, of a text that is fenced.
 bool is_fence_function(std::string_view name);
+// What the fence put there by itself: instructions of its functions, and how a body learns where the block's
+// shared memory ends.
+bool is_of_fence(const Instruction& instruction, const Function& function);
 
 }  // namespace smt::ptx::fence

@@ -143,8 +143,8 @@ well:
 std::string shared_end(const char* end, int architecture) {
     if (architecture < kFirstWithReserved) return fmt::format("mov.u32 {}, %total_smem_size;", end);
     return fmt::format(
-        "{{ .reg .b32 %fence_system; mov.u32 %fence_system, %reserved_smem_offset_end; "
-        "mov.u32 {0}, %total_smem_size; add.s32 {0}, {0}, %fence_system; }}",
+        "{{ .reg .b32 {0}_system; mov.u32 {0}_system, %reserved_smem_offset_end; "
+        "mov.u32 {0}, %total_smem_size; add.s32 {0}, {0}, {0}_system; }}",
         end);
 }
 

@@ -130,9 +130,9 @@ int architecture_of(const Module& module) {
 }  // namespace
 
 void judge_instruction(const Instruction& instruction, Facts& facts) {
+    if (fence::is_of_fence(instruction, *facts.function)) return;  // it ends the launch for good, or asks
     if (facts.refusal.empty()) facts.refusal = refuse(instruction);
-    if (facts.refusal.empty() && instruction.opcode == Opcode::kExit && !facts.function->kernel &&
-        !fence::is_fence_function(facts.function->name))
+    if (facts.refusal.empty() && instruction.opcode == Opcode::kExit && !facts.function->kernel)
         facts.refusal = "ends threads in a function that it calls (exit)";
     if (facts.once.empty()) facts.once = once(instruction);
     if (facts.once.empty() && instruction.opcode == Opcode::kAlloca && facts.function->kernel)
