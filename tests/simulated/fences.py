@@ -28,7 +28,7 @@ FAULTS = (
     ("load", "null", ADDRESS, r"load of 4 bytes at 0x0 \(global memory\), in load, block \(\d, 0, 0\)"),
     ("store", "wild", ADDRESS, r"store of 4 bytes at 0x1234560 \(global memory\), in store"),
     ("in_function", "wild", ADDRESS, r"atomic of 4 bytes at 0x1234560 \(global memory\), in inner, thread"),
-    ("before", "own", ADDRESS, "store of 4 bytes"),
+    ("before", "own", ADDRESS, "of 4 bytes at .*fff000 "),   # the lowest of two that are checked at once
     ("guarded", "null", ADDRESS, "load of 4 bytes at 0x40 "),
     ("shared_beyond", "own", ADDRESS, "store of 4 bytes at .*shared memory"),
     ("generic_beyond", "own", ADDRESS, "a generic address"),
@@ -50,7 +50,7 @@ def fence_contained(smt, programs, **environment):
         for turn, (kernel, where, error, said) in enumerate(FAULTS):
             name = f"culprit{turn}"
             output = place.run(name, "fenced", kernel, where, options=FENCE)
-            assert output.splitlines()[0] == error, (kernel, where, output)
+            assert error in output.splitlines(), (kernel, where, output)
             line = re.search(rf"{name},.*ended by its fence, other programs go on: (.*)", place.log())
             assert line and re.search(said, line[1]), (kernel, where, said, line and line[1])
             say(neighbour, f"turn {turn}")
@@ -75,7 +75,7 @@ def fence_not_there(smt, programs):
         output = place.run("culprit", "fenced", "store", "neighbour")
         assert output.startswith("CUDA_SUCCESS\n"), output
         output = place.run("culprit", "fenced", "store", "wild")
-        assert output.startswith(ADDRESS), output
+        assert ADDRESS in output.splitlines(), output
         assert "CUDA_SUCCESS" not in neighbour.communicate("on\n", timeout=PATIENCE)[0]
 
 
@@ -108,7 +108,7 @@ def fence_by_administrator(smt, programs):
     with Apart(smt, programs) as place:
         place.environment["SMT_FENCE_TENANTS"] = "other, culprit"
         output = place.run("culprit", "fenced", "store", "wild")
-        assert output == ADDRESS + "\n", output
+        assert ADDRESS in output.splitlines(), output
         assert "ended by its fence" in place.log() and "is lost" not in place.log(), place.log()
 
 
