@@ -110,7 +110,7 @@ TEST_CASE("what cannot be checked is refused, by name", "[ptx][fence]") {
     CHECK(refusal_of("call free, (%rd1);\n", ".extern .func free(.param .b64 p);\n") ==
           "calls free, whose code is not here");
     CHECK(refusal_of("wgmma.fence.sync.aligned;\n") == "has the instruction wgmma");
-    CHECK(refusal_of("{\n.reg .b64 %smt_fence_bytes;\n}\n").starts_with("has %smt_fence_bytes"));
+    CHECK(refusal_of("{\n.reg .b64 %fence_bytes;\n}\n").starts_with("has %fence_bytes"));
     CHECK(refusal_of("{\n.reg .b64 %fence_at;\n}\n").starts_with("has %fence_at"));
     CHECK(refusal_of("bar.sync 0;\n@%p1 trap;\n").empty());
 }

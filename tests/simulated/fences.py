@@ -40,7 +40,7 @@ FAULTS = (
 )
 
 
-def fence_contained(smt, programs, **environment):
+def fence_contained(smt, programs, how="unmanaged", **environment):
     """Whatever a fenced program's kernel does: it gets the error, in one server, and its neighbour, which
     computes all the time, has the right sums in the end."""
     with Apart(smt, programs) as place:
@@ -57,15 +57,17 @@ def fence_contained(smt, programs, **environment):
         assert place.servers()["simulated"]["pid"] == before
         goes_on(neighbour)
         assert "is lost" not in place.log(), place.log()
+        mine = [entry for entry in place.launches() if entry["tenant"] != "neighbour"]
+        assert mine and all(entry["treatment"].startswith(how) for entry in mine), mine
 
 
 def fence_managed(smt, programs):
     """The same with managed forms, for launches that may be stopped."""
-    fence_contained(smt, programs, SMT_COMPILE=MANAGED, SMT_POLICY="fair")
+    fence_contained(smt, programs, "managed by PTX", SMT_COMPILE=MANAGED, SMT_POLICY="fair")
 
 
 def fence_at_the_door(smt, programs):
-    fence_contained(smt, programs, SMT_SIM="grace=50,one_context=1,doors=1", SMT_POLICY="fair")
+    fence_contained(smt, programs, "has a door", SMT_SIM="grace=50,one_context=1,doors=1", SMT_POLICY="fair")
 
 
 def fence_not_there(smt, programs):

@@ -12,7 +12,7 @@ namespace smt::ptx::fence {
 
 namespace {
 
-constexpr std::string_view kRegisterPrefix = "%fence_", kOwnRegisters = "%smt_fence";
+constexpr std::string_view kRegisterPrefix = "%fence_";
 
 // Of the accesses that one check is for. More than any code generator's, and less than a granule.
 constexpr int64_t kMostSpread = 1 << 16;
@@ -66,7 +66,7 @@ Checks::Checks(const Variables& variables, const Function& function, uint32_t nu
     persistent::each_statement(*function.body, [this](const Statement& statement) {
         const auto* variable = std::get_if<Variable>(&statement);
         if (!variable) return;
-        if (variable->name.starts_with(kOwnRegisters) || variable->name.starts_with(kRegisterPrefix))
+        if (variable->name.starts_with(kRegisterPrefix))
             refuse(fmt::format("has {}, which is a name of the fence's", variable->name));
         if (variable->space != Space::kRegister) own_[variable->name] = *variable;
     });

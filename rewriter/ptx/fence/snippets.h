@@ -11,9 +11,9 @@ namespace smt::ptx::fence {
 
 // Names in bodies that are fenced, and of the module's own.
 constexpr const char* kPrefix = "smt_fence";
-constexpr const char* kRun = "%smt_fence_run";        // of FenceBlock
-constexpr const char* kBytes = "%smt_fence_bytes";    // its run_bytes
-constexpr const char* kShared = "%smt_fence_shared";  // where the block's shared memory ends
+constexpr const char* kRun = "%fence_run";        // of FenceBlock
+constexpr const char* kBytes = "%fence_bytes";    // its run_bytes
+constexpr const char* kShared = "%fence_shared";  // where the block's shared memory ends
 
 // The oldest version of PTX that knows all of it.
 constexpr int kMajor = 7, kMinor = 8;
