@@ -24,12 +24,12 @@ struct FenceConstant {
 static_assert(sizeof(FenceConstant) == 16);
 
 struct FenceBlock {
-    uint64_t run, run_bytes;  // read together
-    uint32_t error;           // CUresult of the first fault; 0: none. From then on no kernel goes on
-    uint32_t unused;
+    uint64_t run, run_bytes;        // read together, as the next two
     uint64_t window, window_bytes;  // the table behind the block has a byte for each granule
-    uint64_t record;                // address of a FenceRecord
-    uint64_t told;                  // address of a 32-bit word that becomes `error`, behind the record
+    uint32_t error;                 // CUresult of the first fault; 0: none. From then on no kernel goes on
+    uint32_t unused;
+    uint64_t record;  // address of a FenceRecord
+    uint64_t told;    // address of a 32-bit word that becomes `error`, behind the record
     uint64_t reserved;
 };
 static_assert(sizeof(FenceBlock) == 64);

@@ -64,8 +64,9 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
 // The image's PTX with fences takes the place of the code that the device would load, and of the PTX that a
 // managed form is made from. Its registers are not those of the program's machine code.
 std::string take_fences(Opened& opened) {
-    constexpr const char* kRefused = "the tenant is fenced, and the image cannot be ({}); SMT_ISOLATION=strict "
-                                     "takes it";
+    constexpr const char* kRefused =
+        "the tenant is fenced, and the image cannot be ({}); SMT_ISOLATION=strict "
+        "takes it";
     PtxChoice& choice = opened.choices.ptx;
     if (!choice.reason.empty()) return fmt::format(kRefused, choice.reason);
     auto result = ptx::fence::fence(choice.text);

@@ -26,7 +26,8 @@ std::string describe(const FenceRecord& record, const std::string& where) {
         record.block[0] == kNoFenceBlock ? "" : fmt::format("block {}, ", text_of(record.block));
     const std::string place = fmt::format("{}{}thread {}", where, block, text_of(record.thread));
     if (access.use == FenceUse::kNone)
-        return fmt::format("{} in {}", record.error == CUDA_ERROR_ASSERT ? "a failed assert" : "a trap", place);
+        return fmt::format("{} in {}", record.error == CUDA_ERROR_ASSERT ? "a failed assert" : "a trap",
+                           place);
     return fmt::format("{} of {} bytes at 0x{:x} ({}), in {}", kUses[static_cast<size_t>(access.use)],
                        access.bytes, record.address, kSpaces[static_cast<size_t>(access.space)], place);
 }
@@ -53,9 +54,8 @@ CUresult Session::open_fence() {
         return status;
     auto fence =
         std::make_unique<Fence>(device_, [this] { return streams_.query_all() != CUDA_ERROR_NOT_READY; });
-    const CUresult status =
-        fence->open(arena_.base(), AddressPlan::kSlotBytes, reinterpret_cast<FenceRecord*>(record),
-                    &arena_.header().fatal);
+    const CUresult status = fence->open(arena_.base(), AddressPlan::kSlotBytes,
+                                        reinterpret_cast<FenceRecord*>(record), &arena_.header().fatal);
     if (status != CUDA_SUCCESS) return status;
     fence_ = std::move(fence);
     arena_.use_fence(fence_.get());
@@ -73,9 +73,8 @@ bool Session::look_at_fence() {
         if (code_) where = code_->function_in(record->image, fence_access(record->what).function);
     }
     const CUresult error = error_of(*record);
-    const std::string why =
-        fmt::format("CUDA error {}: {}", static_cast<int>(error),
-                    describe(*record, where.empty() ? "" : fmt::format("{}, ", where)));
+    const std::string why = fmt::format("CUDA error {}: {}", static_cast<int>(error),
+                                        describe(*record, where.empty() ? "" : fmt::format("{}, ", where)));
     if (!fence_told_.exchange(true)) note(fmt::format("ended by its fence, other programs go on: {}", why));
     end_work(error, why);
     return true;

@@ -35,12 +35,14 @@ bool ends_block(const Instruction& instruction) {
     }
 }
 
-std::string call_of(const char* function, const std::string& first, bool kernel) {
-    if (!kernel) return fmt::format("call {0}, ({1}, {2}, {2}, {2});\n", function, first, kNoFenceBlock);
-    return fmt::format(
-        "mov.u32 %fence_x, %ctaid.x;\nmov.u32 %fence_y, %ctaid.y;\nmov.u32 %fence_z, %ctaid.z;\ncall {}, "
-        "({}, %fence_x, %fence_y, %fence_z);\n",
-        function, first);
+std::string call_of(const std::string& first, bool kernel) {
+    if (!kernel) return fmt::format("call smt_fence_end, ({0}, {1}, {1}, {1});\n", first, kNoFenceBlock);
+    return fmt::format(R"(mov.u32 %fence_x, %ctaid.x;
+mov.u32 %fence_y, %ctaid.y;
+mov.u32 %fence_z, %ctaid.z;
+call smt_fence_end, ({}, %fence_x, %fence_y, %fence_z);
+)",
+                       first);
 }
 
 constexpr const char* kBlock =
@@ -128,7 +130,8 @@ void Checks::add(const Instruction& instruction, const Access& access, Plan& pla
                !type || (bits(*type) != 64 && !(is_shared(access.space) && bits(*type) == 32))) {
         return refuse(fmt::format("has an address in {}, whose type is not known", base.name));
     }
-    (is_shared(access.space) ? uses_shared_ : uses_global_) = true;
+    uses_shared_ |= access.space != FenceSpace::kGlobal;  // a generic address may be there
+    uses_global_ |= !is_shared(access.space);
     if (joins(check, plan)) return;
     ++checks_;
     plan.checks.push_back(check);
@@ -204,12 +207,14 @@ std::string Checks::text_of(const Check& check) const {
             text += fmt::format("setp.ne.and.s32 %fence_not_well, {}, 0, %fence_not_well;\n", reads);
     }
     text += "@!%fence_not_well bra goes_on;\n";
-    if (shared) text += "cvt.u64.u32 %fence_wide, %fence_at;\n";
+    if (shared)
+        text += "cvt.u64.u32 %fence_wide, %fence_at;\n";
+    else
+        text += look_further({check.access.space == FenceSpace::kGeneric, check.access.use == FenceUse::kLoad,
+                              check.access.bytes, check.high - check.low});
+    text += "wrong:\n";
     const uint32_t word = fence_word({check.access.bytes, check.access.space, check.access.use, number_});
-    text +=
-        call_of("smt_fence_look",
-                fmt::format("{}, {}, {}", shared ? "%fence_wide" : "%fence_at", check.high - check.low, word),
-                function_.kernel);
+    text += call_of(fmt::format("0, {}, {}", shared ? "%fence_wide" : "%fence_at", word), function_.kernel);
     return text + "goes_on:\n}\n";
 }
 
@@ -252,12 +257,12 @@ Scope Checks::rewritten(const Scope& scope) const {
                                     instruction->guard->name);
             }
             const uint32_t word = fence_word({0, FenceSpace::kGlobal, FenceUse::kNone, number_});
-            text += call_of("smt_fence_end", fmt::format("{}, 0, {}", error, word), function_.kernel);
+            text += call_of(fmt::format("{}, 0, {}", error, word), function_.kernel);
             text += "goes_on:\n}\n";
         } else {
             result.statements.push_back(statement);
         }
-        if (plan->second.waits) text += leave_if_over();
+        if (plan->second.waits) text += leave_if_over(true);
         for (Statement& each : statements(text, declared)) result.statements.push_back(std::move(each));
     }
     return result;

@@ -168,9 +168,7 @@ std::variant<Fenced, Diagnostic> fence(std::string_view text) {
     return Fencing(module).run();
 }
 
-bool is_fence_function(std::string_view name) {
-    return name == "smt_fence_look" || name == "smt_fence_end" || name == "smt_fence_leave";
-}
+bool is_fence_function(std::string_view name) { return name == "smt_fence_end" || name == "smt_fence_leave"; }
 
 bool is_of_fence(const Instruction& instruction, const Function& function) {
     return is_fence_function(function.name) ||

@@ -5,13 +5,15 @@
 //
 // becomes
 //
-//   { the check: %rd1+8 is a multiple of 8 and lies in the run, else smt_fence_look() is called }
+//   { the check: %rd1+8 is a multiple of 8 and lies in the run, or in an open granule of the table, or it is
+//   a
+//     generic address of another space; else smt_fence_end() is called }
 //   ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
 //
-// smt_fence_look() looks further: at the table, and for a generic address at the other spaces. It returns if
-// the access is well, else it writes the record and ends the thread. trap, brkpt and a failed assert do so at
-// once. A kernel that begins when there is a record ends at once, and so does a thread that waits for others
-// by atomics, volatile loads or barrier objects. Layouts: rewriter/device/fence.h.
+// smt_fence_end() writes the record and ends the thread. It does not return, so nothing of a body has to be
+// kept over the call, which would cost registers. trap, brkpt and a failed assert call it, too. A kernel that
+// begins when there is a record ends at once, and so does a thread that waits for others by atomics, volatile
+// loads or barrier objects. Layouts: rewriter/device/fence.h.
 //
 // One check is for all accesses by one register that are sure to follow it: in a basic block, without a
 // guard, and no wider than the first.

@@ -1,6 +1,7 @@
 // The fence's own PTX: the functions that it calls, and what stands in bodies.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,16 @@ struct Beginning {
     int architecture;
 };
 std::vector<Statement> beginning(const Beginning& of);
-std::string leave_if_over();  // a statement, behind one that waits
+// A statement. `again`: behind one that waits, which finds what was written since the kernel began.
+std::string leave_if_over(bool again);
+
+// Of an access that is not in the run: the table, and for a generic address the other spaces. With the
+// address in %fence_at; branches to goes_on if it is well, and falls through to `wrong`, or branches there.
+struct Further {
+    bool generic, reads;
+    uint32_t bytes;
+    int64_t spread;  // how far the last of several accesses is behind the first; less than a granule
+};
+std::string look_further(const Further& of);
 
 }  // namespace smt::ptx::fence

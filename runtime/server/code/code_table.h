@@ -55,8 +55,8 @@ struct LoadedKernel {
     // Read by launches.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
-    bool prints = false;          // may call printf
-    bool system_atomics = false;  // has atomics of system scope; known if its PTX was read
+    bool prints = false;                         // may call printf
+    bool system_atomics = false;                 // has atomics of system scope; known if its PTX was read
     std::shared_ptr<const std::string> refused;  // by the session's fence: why, for people; null: it is not
     uint32_t id = 0;
     CUfunction function = nullptr;

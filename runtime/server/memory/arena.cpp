@@ -85,8 +85,7 @@ CUresult Arena::pin(uint64_t offset, uint64_t bytes) {
 }
 
 CUresult Arena::register_words() {
-    const CUresult status =
-        pin(words_from(), protocol::kWordsOffset + protocol::kWordsBytes - words_from());
+    const CUresult status = pin(words_from(), protocol::kWordsOffset + protocol::kWordsBytes - words_from());
     words_registered_ = status == CUDA_SUCCESS;
     return status;
 }
@@ -166,8 +165,7 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     if (pinned && status == CUDA_SUCCESS) status = pin(offset, whole);
     if (fenced && status == CUDA_SUCCESS) {
         status = fence_->open_to(base_ + offset, whole);
-        if (status != CUDA_SUCCESS)
-            driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+        if (status != CUDA_SUCCESS) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
     }
     if (status != CUDA_SUCCESS) {
         if (!showing || show_own(offset, whole)) give_pages(offset, whole);

@@ -1,5 +1,5 @@
-// The server's end of a session's fence (rewriter/device/fence.h): which addresses its kernels may access, and
-// the record of the first one that accessed another.
+// The server's end of a session's fence (rewriter/device/fence.h): which addresses its kernels may access,
+// and the record of the first one that accessed another.
 //
 //   window := arena, device range       of which pinned blocks and mapped chunks are open, in whole granules
 //

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime/protocol/try.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_ranges.h"
 
 namespace smt::runtime::server {

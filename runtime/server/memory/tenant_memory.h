@@ -33,7 +33,6 @@
 #include "runtime/protocol/state.h"
 #include "runtime/server/memory/block_allocator.h"
 #include "runtime/server/memory/chunk_mover.h"
-#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/graph_memory.h"
 #include "runtime/server/memory/memory_account.h"
 #include "runtime/server/memory/physical_allocation.h"
@@ -48,6 +47,8 @@ inline constexpr uint64_t kBlockBytes = 512;         // alignment of allocations
 inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
 inline constexpr uint64_t kLargeBytes = 1ull << 20;
 inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chunks' bytes
+
+class Fence;  // fence.h
 
 class TenantMemory {
 public:
@@ -236,7 +237,7 @@ private:
     std::map<uint64_t, Chunk> large_;
     // With a fence: dropped, and mapped until kernels that might still access them are over.
     std::map<uint64_t, uint64_t> left_;
-    bool clearing_ = false;  // nothing of the session is under way any more
+    bool clearing_ = false;                      // nothing of the session is under way any more
     std::multimap<uint64_t, uint64_t> cached_;   // bytes -> base
     std::map<uint64_t, uint64_t> reservations_;  // base -> bytes
     Mappings mappings_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/try.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {

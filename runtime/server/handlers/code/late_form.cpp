@@ -143,8 +143,7 @@ CUresult load_beside(Call& call, Image& image) {
         return CUDA_ERROR_NOT_READY;
     }
     SMT_TRY(call.driver.cuModuleLoadDataEx(&beside.module, late.code.data(), 0, nullptr, nullptr));
-    if (const CUresult status = give_fence(call, beside.module, image.number);
-        status != CUDA_SUCCESS) {
+    if (const CUresult status = give_fence(call, beside.module, image.number); status != CUDA_SUCCESS) {
         call.driver.cuModuleUnload(beside.module);
         return status;
     }
