@@ -25,6 +25,7 @@ FAULTS = (
     *((kernel, "neighbour", ADDRESS, "") for kernel in KERNELS),
     *((kernel, "beyond", ADDRESS, "") for kernel in KERNELS),
     *((kernel, "odd", MISALIGNED, "") for kernel in KERNELS),
+    *((kernel, where, ADDRESS, "") for kernel in ("load", "generic") for where in ("freed", "unpinned")),
     ("load", "null", ADDRESS, r"load of 4 bytes at 0x0 \(global memory\), in load, block \(\d, 0, 0\)"),
     ("store", "wild", ADDRESS, r"store of 4 bytes at 0x1234560 \(global memory\), in store"),
     ("in_function", "wild", ADDRESS, r"atomic of 4 bytes at 0x1234560 \(global memory\), in inner, thread"),
@@ -97,7 +98,7 @@ def fence_well_behaved(smt, programs):
 
 def fence_refused(smt, programs):
     """A kernel that cannot be fenced is refused at its launch, by name; it is counted, and the program may
-    go on with others. An image without PTX is refused as a whole."""
+    go on with others."""
     with Apart(smt, programs) as place:
         output = place.run("odd", "fenced", "mallocs", "own", options=FENCE)
         assert output == REFUSED + "\n", output

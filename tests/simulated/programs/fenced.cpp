@@ -6,6 +6,8 @@
 //           beyond      own addresses without memory
 //           odd         2 bytes on from its own
 //           pinned      host memory of its own
+//           freed       device memory that it has freed, more than the server keeps
+//           unpinned    host memory that it has freed
 //
 // The kernels access 4 bytes at the address and add 1, if they get that far; 64 threads, of 4 blocks, do it
 // after one another in no order. Where it is well it prints the sum, too.
@@ -265,9 +267,17 @@ CUdeviceptr address_of(const std::string& where, CUdeviceptr own) {
     if (where == "neighbour") return own - kRange;
     if (where == "beyond") return own + kBeyond;
     if (where == "odd") return own + 2;
-    if (where != "pinned") return own;
+    if (where == "freed") {
+        CUdeviceptr memory = 0;
+        CHECK(cuMemAlloc(&memory, kBeyond * 5));
+        CHECK(cuMemFree(memory));
+        return memory;
+    }
+    if (where != "pinned" && where != "unpinned") return own;
     void* host = nullptr;
     CHECK(cuMemAllocHost(&host, 64));
+    if (where == "unpinned") CHECK(cuMemFreeHost(host));
+    if (where == "unpinned") return reinterpret_cast<CUdeviceptr>(host);
     std::memset(host, 0, 64);
     return reinterpret_cast<CUdeviceptr>(host);
 }
