@@ -74,6 +74,7 @@ public:
             std::memset(the()->at(to, bytes), value, bytes);
             return CUDA_SUCCESS;
         };
+        driver_.cuCtxGetStreamPriorityRange = [](int*, int*) { return CUDA_ERROR_NOT_SUPPORTED; };
         driver_.cuStreamCreate = [](CUstream* stream, unsigned) {
             if (the()->fails("cuStreamCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
             ++the()->streams;
