@@ -189,14 +189,6 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     return CUDA_SUCCESS;
 }
 
-std::shared_ptr<const std::string> CodeTable::why_refused(const Image& image, const char* name) {
-    for (const jit::FencedFunction& each : image.fenced)
-        if (each.name == name && !each.reason.empty())
-            return std::make_shared<const std::string>(each.name + ", which cannot be fenced (it " +
-                                                       each.reason + "),");
-    return nullptr;
-}
-
 CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function,
                             CUkernel* kernel) const {
     if (!image.library) return driver_.cuModuleGetFunction(function, image.module, name);
@@ -356,11 +348,6 @@ LoadedKernel* CodeTable::new_kernel() {
     LoadedKernel* kernel = find(id);
     kernel->id = id;
     return kernel;
-}
-
-std::string CodeTable::function_in(uint64_t image, uint32_t function) const {
-    const ImagePointer found = image == static_cast<uint32_t>(image) ? this->image(image) : nullptr;
-    return found && function < found->fenced.size() ? found->fenced[function].name : "";
 }
 
 std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const {

@@ -200,11 +200,6 @@ CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericA
     return status;
 }
 
-CUresult TenantMemory::unmap(uint64_t base, uint64_t bytes) {
-    if (fence_) fence_->close_to(base, bytes);
-    return driver_.cuMemUnmap(base, bytes);
-}
-
 CUresult TenantMemory::map(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     SMT_TRY(driver_.cuMemMap(base, bytes, 0, memory, 0));
     CUmemAccessDesc access{};
@@ -246,31 +241,6 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
     zeroing_ns_ +=
         static_cast<uint64_t>((std::chrono::steady_clock::now() - begin) / std::chrono::nanoseconds(1));
     return status;
-}
-
-void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
-    if (fence_) fence_->close_to(base, bytes);
-    if (may_unmap())
-        unmap_chunk(base, bytes);
-    else
-        left_[base] = bytes;
-}
-
-bool TenantMemory::may_unmap() { return !fence_ || clearing_ || fence_->idle(); }
-
-void TenantMemory::unmap_left() {
-    if (left_.empty() || !may_unmap()) return;
-    for (const auto& [base, bytes] : std::exchange(left_, {})) unmap_chunk(base, bytes);
-}
-
-void TenantMemory::unmap_chunk(uint64_t base, uint64_t bytes) {
-    if (mover_.drop(base)) driver_.cuMemUnmap(base, bytes);
-    const auto kept = kept_chunks_.extract(base);
-    if (shared_chunks_.erase(base) == 0) {  // else its last owner does these two
-        if (kept) device_.physical_memory().forget(kept.mapped());
-        account_->give(bytes);
-    }
-    addresses_.release(base);
 }
 
 // Returns idle chunks to the driver, largest first, until at most `bound` is left.
