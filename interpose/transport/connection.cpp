@@ -16,6 +16,7 @@
 #include "opcodes.gen.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/protocol/packet.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/settings/read.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -103,6 +104,7 @@ Hello hello() {
     message.p99_us = p99();
     message.slowdown_thousandths = slowdown();
     message.multiprocessors = static_cast<uint32_t>(number_of(Id::kMultiprocessors));
+    message.fenced = protocol::wants_fence();
     message.kernel_limit = static_cast<uint32_t>(number_of(Id::kKernelLimit));
     message.stress = static_cast<uint32_t>(number_of(Id::kStress));
     const char* name = settings::c_text_of(Id::kTenant);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "rewriter/ptx/fence/fence.h"
 #include "runtime/image/bytes.h"
 #include "runtime/image/container.h"
 #include "runtime/image/elf_file.h"
@@ -58,6 +59,29 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
     if (image::cubin_architecture(code) == 0) return "its machine code is no cubin";
     auto problem = image::check(code);
     return problem ? problem->text : "";
+}
+
+// The image's PTX with fences takes the place of the code that the device would load, and of the PTX that a
+// managed form is made from. Its registers are not those of the program's machine code.
+std::string take_fences(Opened& opened) {
+    constexpr const char* kRefused =
+        "the tenant is fenced, and the image cannot be ({}); SMT_ISOLATION=strict "
+        "takes it";
+    PtxChoice& choice = opened.choices.ptx;
+    if (!choice.reason.empty()) return fmt::format(kRefused, choice.reason);
+    auto result = ptx::fence::fence(choice.text);
+    if (auto* problem = std::get_if<ptx::Diagnostic>(&result))
+        return fmt::format(kRefused, ptx::to_string(*problem));
+    auto& fenced = std::get<ptx::fence::Fenced>(result);
+    if (!fenced.reason.empty()) return fmt::format(kRefused, fenced.reason);
+    for (ptx::fence::FencedFunction& each : fenced.functions)
+        opened.fenced.push_back({std::move(each.name), std::move(each.reason)});
+    choice = {fenced.text, {}, ""};
+    opened.code = Code::kPtx;
+    opened.unpacked = std::move(fenced.text);
+    opened.at = 0;
+    opened.bytes = opened.unpacked.size();
+    return "";
 }
 
 bool may_have_doors(const OpenOrder& asked, Code code) {
@@ -137,7 +161,8 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     opened.architecture = chosen->architecture;
     opened.variant = chosen->variant;
     if (asked.links) return opened;
-    opened.problem = take_code(*chosen, image, opened);
+    const std::string own = asked.fences ? opened.choices.ptx.text : "";
+    opened.problem = asked.fences ? take_fences(opened) : take_code(*chosen, image, opened);
     if (!opened.problem.empty()) return opened;
     if (put_doors && may_have_doors(asked, opened.code))
         take_doors(put_doors(code_of(opened, image), opened.doors), opened);
@@ -146,7 +171,10 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     if (opened.code == Code::kCubin) opened.managed = image::managed_plan(code);
     opened.variable_bytes = opened.code == Code::kCubin ? image::variable_bytes_of_cubin(code)
                                                         : image::variable_bytes_of_ptx(code);
-    const std::string_view text = opened.code == Code::kPtx ? code : opened.choices.ptx.text;
+    // A fence's own constant is none of the image's variables, and the host sets it in each copy.
+    const std::string_view text = asked.fences                ? std::string_view(own)
+                                  : opened.code == Code::kPtx ? code
+                                                              : std::string_view(opened.choices.ptx.text);
     opened.uses_variables =
         text.empty() ? image::uses_variables_of_cubin(code) : image::uses_variables_of_ptx(text);
     opened.system_atomics = image::kernels_with_system_atomics(text);

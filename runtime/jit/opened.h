@@ -27,6 +27,8 @@ struct OpenOrder {
     bool links = false;           // it is an input of the linker: checked, and its first entry named, no more
     // Kernels of the code that the target executes get the door, as far as the caller of open_image() can.
     bool doors = false;
+    // The code is to be the image's PTX with fences (rewriter/ptx/fence), whatever the device would load.
+    bool fences = false;
     bool moves = false;  // whether variables are to stand in the program's own memory, where that is possible
 };
 
@@ -46,6 +48,12 @@ struct Door {
     bool waits = false;      // it may wait for other CTAs
 };
 
+// What became of a function for which fences were asked, in the order of records (FenceAccess::function).
+struct FencedFunction {
+    std::string name;
+    std::string reason;  // why it is refused, in words that follow "it"; empty: it is fenced
+};
+
 struct Opened {
     std::string problem;  // why it is not loaded, in words; empty: it may be. The rest then means nothing
     Code code = Code::kOther;
@@ -60,6 +68,7 @@ struct Opened {
     uint64_t variable_bytes = 0;
     image::ManagedPlan managed;  // of a cubin
     std::vector<Door> doors;
+    std::vector<FencedFunction> fenced;
     // If OpenOrder::moves, of the code, for a process that loads it again.
     image::ManagedPlan moved;            // of a cubin (image/movable.h)
     std::string stays;                   // what of the rest kernels refer to, for people; empty: nothing

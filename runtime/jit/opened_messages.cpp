@@ -102,6 +102,7 @@ std::string encode(const ImageOrder& image) {
     to.scalar<uint32_t>(asked.links);
     to.scalar<uint32_t>(asked.doors);
     to.scalar<uint32_t>(asked.moves);
+    to.scalar<uint32_t>(asked.fences);
     return to.take();
 }
 
@@ -119,6 +120,7 @@ std::optional<ImageOrder> decode_image_order(std::string_view bytes) {
     image.asked.links = reader.scalar<uint32_t>() != 0;
     image.asked.doors = reader.scalar<uint32_t>() != 0;
     image.asked.moves = reader.scalar<uint32_t>() != 0;
+    image.asked.fences = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, image);
 }
 
@@ -142,6 +144,8 @@ std::string encode(const Opened& opened) {
     for (const Door& door : opened.doors)
         to.string(door.kernel), to.string(door.reason), to.scalar(door.registers), to.scalar(door.offset),
             to.scalar<uint32_t>(door.waits);
+    to.scalar<uint64_t>(opened.fenced.size());
+    for (const FencedFunction& each : opened.fenced) to.string(each.name), to.string(each.reason);
     to.scalar<uint32_t>(opened.uses_variables);
     pack(to, opened.moved);
     to.string(opened.stays);
@@ -185,6 +189,11 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
         if (door.reason.empty() && (door.offset % 16 != 0 || door.offset > kMostParameterBytes))
             reader.reject();
         opened.doors.push_back(std::move(door));
+    }
+    const uint64_t fenced = read_count(reader);
+    for (uint64_t i = 0; i < fenced && reader.good(); ++i) {
+        std::string name = read_string(reader);
+        opened.fenced.push_back({std::move(name), read_string(reader)});
     }
     opened.uses_variables = reader.scalar<uint32_t>() != 0;
     opened.moved = read_plan(reader);

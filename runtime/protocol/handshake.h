@@ -91,15 +91,15 @@ struct Hello {
     uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;               // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;          // bytes; 0: the device's
-    uint32_t multiprocessors = 0;       // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;    // its share, in thousandths; 0: 1000
-    uint64_t p99_us = 0;                // that its requests may take, at the 99th percentile; 0: not set
-    uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
-    uint32_t memory_wait_ms = 0;        // that an allocation may wait for room; 0: it does not
-    uint32_t kernel_limit = 0;          // seconds that a kernel may run without progress; 0: any time
-    uint32_t reserved = 0;
+    int32_t priority = 0;                 // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;            // bytes; 0: the device's
+    uint32_t multiprocessors = 0;         // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;      // its share, in thousandths; 0: 1000
+    uint64_t p99_us = 0;                  // that its requests may take, at the 99th percentile; 0: not set
+    uint32_t slowdown_thousandths = 0;    // of that percentile by itself that it may have; 0: not set
+    uint32_t memory_wait_ms = 0;          // that an allocation may wait for room; 0: it does not
+    uint32_t kernel_limit = 0;            // seconds that a kernel may run without progress; 0: any time
+    uint32_t fenced = 0;                  // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
     // NUL-terminated. Sessions may share memory if it is the same; empty: if the tenant's name is.

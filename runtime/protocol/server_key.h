@@ -49,16 +49,24 @@ inline constexpr settings::Id kOfSharedServers[] = {settings::Id::kKeeper, setti
 
 inline bool is_strict() { return settings::is(settings::Id::kIsolation, "strict"); }
 
-// Whether SMT_STRICT_TENANTS names it.
-inline bool has_to_be_strict(std::string_view tenant) {
+inline bool wants_fence() { return settings::is(settings::Id::kIsolation, "fence"); }
+
+// Whether the setting, a list, names the tenant.
+inline bool names_tenant(settings::Id list, std::string_view tenant) {
     constexpr std::string_view kBetween = ", ";
-    std::string_view names = settings::text_of(settings::Id::kStrictTenants);
+    std::string_view names = settings::text_of(list);
     while (!names.empty()) {
         const std::string_view name = names.substr(0, names.find_first_of(kBetween));
         if (!name.empty() && name == tenant) return true;
         names.remove_prefix(name.size() < names.size() ? name.size() + 1 : name.size());
     }
     return false;
+}
+inline bool has_to_be_strict(std::string_view tenant) {
+    return names_tenant(settings::Id::kStrictTenants, tenant);
+}
+inline bool has_to_be_fenced(std::string_view tenant) {
+    return names_tenant(settings::Id::kFenceTenants, tenant);
 }
 
 // Makes `key`, of a GPU, that of a strict tenant's server. `family` counts if `name` is null or empty. Null,

@@ -221,6 +221,7 @@ Lane::Step Lane::next_record(uint64_t tail) {
             status != CUDA_SUCCESS && fatal != CUDA_SUCCESS && session_.poisoned())
             status = fatal;
     }
+    if (session_.fence()) session_.look_at_fence();
     if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]
         status = ended;  // work that it waited for may have been dropped
     let_go();
@@ -252,6 +253,7 @@ void Lane::note_uses() {
 }
 
 CUresult Lane::execute(const RecordHeader& record, uint32_t* reply_bytes) {
+    if (session_.fence()) session_.look_at_fence();
     if (const CUresult ended = session_.ended_with(); ended != CUDA_SUCCESS) [[unlikely]]
         return ended;
     try {

@@ -15,6 +15,7 @@
 #include "runtime/server/control_message.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/log.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
@@ -196,7 +197,7 @@ void Session::lost(CUresult fault, const std::string& what) {
 void Session::poison(CUresult fatal, const std::string& why) {
     protocol::SessionHeader& header = arena_.header();
     std::lock_guard lock(mutex_);
-    if (header.fatal.load() != CUDA_SUCCESS) return;
+    if (header.fatal.load() != CUDA_SUCCESS && header.fault[0] != 0) return;  // a fence's has no text
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
     gate_.open_all();  // calls that wait there return the error, too
@@ -214,7 +215,10 @@ uint64_t Session::device_bytes() const {
     return memory_open_ ? memory_->bytes_used() : 0;
 }
 
-void Session::tick() { callbacks_.drain(); }
+void Session::tick() {
+    callbacks_.drain();
+    look_at_fence();
+}
 
 std::shared_ptr<Lane> Session::lane(uint32_t index) const {
     std::lock_guard lock(mutex_);

@@ -44,6 +44,7 @@ namespace smt::runtime::server {
 class CodeTable;  // code/code_table.h
 class ControlMessage;
 class DevicePrintf;
+class Fence;  // memory/fence.h
 class Lane;
 class Server;
 class TenantMemory;  // memory/tenant_memory.h; never frees the device range, which the session owns
@@ -130,6 +131,8 @@ public:
     uint64_t device_bytes() const;
     uint64_t host_bytes() const { return host_account_->held(); }
     void tick();  // called periodically by the listener
+    // Whether a kernel has left a record in the fence: then the session has ended (end_work()). Any thread.
+    bool look_at_fence();
 
     // For handlers.
     uint32_t id() const override { return id_; }
@@ -144,6 +147,7 @@ public:
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
     Arena& arena() { return arena_; }
+    Fence* fence() { return fence_.get(); }  // null: its kernels are not fenced
     // Host memory that the server holds for the client: pinned, managed, and images in transfer.
     const MemoryAccountPointer& host_account() { return host_account_; }
     const MemoryAccountPointer& tenant_memory_account() const { return tenant_account_; }
@@ -237,6 +241,8 @@ private:
     bool place(int region, bool exact);  // maps arena and device range at the next free slot
     void leave_place();
     CUresult open();  // after the client mapped both
+    bool wants_fence() const;
+    CUresult open_fence();
     void open_memory();
     bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
     void answer_control();
@@ -286,6 +292,7 @@ private:
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};
+    std::atomic<bool> fence_told_{false};
     std::atomic<bool> launched_wide_{false};  // a kernel ran on more SMs than the tenant has
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
@@ -299,6 +306,7 @@ private:
 
     // Destroyed in reverse order, after teardown() has freed what needs another order.
     const MemoryAccountPointer host_account_;
+    std::unique_ptr<Fence> fence_;
     Arena arena_;
     Streams streams_;
     Events events_;

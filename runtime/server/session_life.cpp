@@ -16,6 +16,7 @@
 #include "runtime/server/control_message.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
@@ -187,7 +188,9 @@ bool Session::find_place(int first_region) {
     auto started = std::chrono::steady_clock::now();
     char byte;
     do {
-        for (int i = 0; i < 2 * AddressPlan::kRegions; ++i) {
+        // A fence's window is one range.
+        const int places = wants_fence() ? AddressPlan::kRegions : 2 * AddressPlan::kRegions;
+        for (int i = 0; i < places; ++i) {
             if (place((first_region + i) % AddressPlan::kRegions, i < AddressPlan::kRegions)) return true;
         }
         std::this_thread::sleep_for(kPlacePoll);
@@ -237,7 +240,12 @@ void Session::leave_place() {
 }
 
 CUresult Session::open() {
-    CUresult status = arena_.register_words();
+    CUresult status = open_fence();
+    if (status != CUDA_SUCCESS) {
+        note(fmt::format("its fence cannot be made: error {}", static_cast<int>(status)));
+        return status;
+    }
+    status = arena_.register_words();
     if (status != CUDA_SUCCESS) {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
@@ -249,7 +257,7 @@ CUresult Session::open() {
 void Session::open_memory() {
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
                                                  tenant_account_, server_.unpinning().blocks(),
-                                                 server_.swapper() ? host_account_ : nullptr);
+                                                 server_.swapper() ? host_account_ : nullptr, fence_.get());
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);
     std::lock_guard lock(mutex_);

@@ -213,7 +213,8 @@ Config Config::read() {
 }
 
 bool Config::administrator_decides(const Setting& setting) const {
-    return setting.id == Id::kStrictTenants && !files_.empty() && files_.back().values.contains(setting.id);
+    const bool isolates = setting.id == Id::kStrictTenants || setting.id == Id::kFenceTenants;
+    return isolates && !files_.empty() && files_.back().values.contains(setting.id);
 }
 
 Source Config::source_of(const Setting& setting) const {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs examples at the same time on the simulated device, each a tenant of its own.
 
-    check.py [--pairs | --beside | --part] SMT CHECKSUMS PROGRAM...
+    check.py [--pairs | --beside | --part | --fenced] SMT CHECKSUMS PROGRAM...
 
 Every program runs at size trivial. It must leave with 0, compare all of its results with the CPU's, print the
 checksum that CHECKSUMS has for it, and leave nothing behind in the server.
 
     --pairs   every program beside every other one, pair after pair, each pair with a server of its own
     --beside  the same of the first program only
+    --fenced  every program alone, of a tenant that is fenced
     --part    every program with parts of the size, whose checksums are not known, and with parts that are
               none
 """
@@ -36,10 +37,11 @@ def read_checksums(path):
     return {(name, size): checksum for name, size, checksum in lines}
 
 
-def run(smt, checksums, programs, part=None):
+def run(smt, checksums, programs, part=None, options=()):
     started = []
     for index, program in enumerate(programs):
-        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE,
+        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", *options, "--",
+                   program, "--size", SIZE,
                    *(["--part", part] if part else [])]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     for program, process in zip(programs, started):
@@ -61,6 +63,10 @@ def run(smt, checksums, programs, part=None):
         expected = checksums[name, SIZE]
         assert found[1] == expected, f"{name}: checksum {found[1]}, not {expected}"
     wait_until_empty(smt)
+
+
+def run_fenced(smt, checksums, programs):
+    run(smt, checksums, programs, options=("--isolation", "fence"))
 
 
 def run_parts(smt, checksums, programs):
@@ -95,11 +101,13 @@ def main():
     groups = {"": lambda: [programs],
               "--pairs": lambda: itertools.combinations(programs, 2),
               "--beside": lambda: [(programs[0], other) for other in programs[1:]],
-              "--part": lambda: [(program,) for program in programs]}
+              "--part": lambda: [(program,) for program in programs],
+              "--fenced": lambda: [(program,) for program in programs]}
+    checks = {"--part": run_parts, "--fenced": run_fenced}
     known = read_checksums(checksums)
     for group in groups[option]():
         begin = time.monotonic()
-        run_with_server(run_parts if option == "--part" else run, smt, known, group)
+        run_with_server(checks.get(option, run), smt, known, group)
         names = " beside ".join(pathlib.Path(program).name for program in group)
         print(f"right  {names}, {time.monotonic() - begin:.1f} s", flush=True)
 

@@ -162,6 +162,7 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     given.unplaced = true;
     given.constants = {"c", "d"};
     given.system_atomics = {"k"};
+    given.fenced = {{"k", ""}, {"f", "has textures"}};
     given.choices = {"sm_90", {"text", {{"k", 32}}, "because"}};
     bool unpacked = true;
     const std::string bytes = encode(given);
@@ -195,7 +196,9 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].entry_bytes = ~0ull; }));
     ImageOrder question{asked(), 77};
     CHECK_FALSE(decode_image_order(encode(question))->asked.doors);
-    question.asked.doors = true;
+    CHECK_FALSE(decode_image_order(encode(question))->asked.fences);
+    question.asked.doors = question.asked.fences = true;
+    CHECK(decode_image_order(encode(question))->asked.fences);
     CHECK(decode_image_order(encode(question))->asked.doors);
     CHECK(encode(*decode_image_order(encode(question))) == encode(question));
     CHECK(!decode_image_order(encode(question).substr(8)));

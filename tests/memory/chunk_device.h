@@ -14,7 +14,8 @@ namespace smt::tests {
 
 class ChunkDevice final : public runtime::device::Device {
 public:
-    std::map<uint64_t, std::vector<char>> mapped;  // by address
+    static constexpr uint64_t kReserved = 0x7000000000;  // what a reservation gets
+    std::map<uint64_t, std::vector<char>> mapped;        // by address
     uint64_t free_bytes = ~uint64_t{0};
     uint64_t held_bytes = 0;              // by handles and mappings
     std::map<std::string, int> fails_at;  // function -> which of its next calls fails, from 1
@@ -63,6 +64,17 @@ public:
             std::memcpy(the()->at(to, bytes), from, bytes);
             return CUDA_SUCCESS;
         };
+        driver_.cuMemAddressReserve = [](CUdeviceptr* base, size_t, size_t, CUdeviceptr, unsigned long long) {
+            *base = kReserved;
+            return the()->fails("cuMemAddressReserve") ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+        };
+        driver_.cuMemAddressFree = [](CUdeviceptr, size_t) { return CUDA_SUCCESS; };
+        driver_.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
+            if (the()->fails("cuMemsetD8Async")) return CUDA_ERROR_LAUNCH_FAILED;
+            std::memset(the()->at(to, bytes), value, bytes);
+            return CUDA_SUCCESS;
+        };
+        driver_.cuCtxGetStreamPriorityRange = [](int*, int*) { return CUDA_ERROR_NOT_SUPPORTED; };
         driver_.cuStreamCreate = [](CUstream* stream, unsigned) {
             if (the()->fails("cuStreamCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
             ++the()->streams;

@@ -12,6 +12,7 @@
 #include <charconv>
 
 #include "rewriter/device/smt_worker.h"
+#include "rewriter/ptx/fence/fence.h"
 #include "rewriter/ptx/persistent/forms.h"
 #include "rewriter/ptx/persistent/walk.h"
 
@@ -129,6 +130,7 @@ int architecture_of(const Module& module) {
 }  // namespace
 
 void judge_instruction(const Instruction& instruction, Facts& facts) {
+    if (fence::is_of_fence(instruction, *facts.function)) return;  // it ends the launch for good, or asks
     if (facts.refusal.empty()) facts.refusal = refuse(instruction);
     if (facts.refusal.empty() && instruction.opcode == Opcode::kExit && !facts.function->kernel)
         facts.refusal = "ends threads in a function that it calls (exit)";

@@ -84,6 +84,7 @@ uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, im
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
+    image->number = next_image_;
     images_[next_image_] = std::move(image);
     return next_image_++;
 }
@@ -161,6 +162,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
     entry->system_atomics = found->system_atomics.contains(name) || found->form.system_atomics(name);
+    entry->refused = why_refused(*found, name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;

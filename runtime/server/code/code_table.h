@@ -55,8 +55,9 @@ struct LoadedKernel {
     // Read by launches.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
-    bool prints = false;          // may call printf
-    bool system_atomics = false;  // has atomics of system scope; known if its PTX was read
+    bool prints = false;                         // may call printf
+    bool system_atomics = false;                 // has atomics of system scope; known if its PTX was read
+    std::shared_ptr<const std::string> refused;  // by the session's fence: why, for people; null: it is not
     uint32_t id = 0;
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
@@ -109,6 +110,8 @@ struct Image {
     std::unordered_map<std::string, jit::Door> doors;  // by kernel
     jit::Decision form;  // compiled: the result that this managed form comes from
     std::set<std::string, std::less<>> system_atomics;  // jit::Opened's
+    std::vector<jit::FencedFunction> fenced;            // of a session with a fence
+    uint32_t number = 0;                                // the client's
     Charge charge;                                      // of its variables
     std::mutex mutex;  // guards what follows, `module` and `holder`; held while a kernel is fetched
     std::unique_ptr<LateForm> late;  // null: no managed form is awaited
@@ -172,6 +175,8 @@ public:
     // The program's name of a kernel, by the symbol of that kernel or of its managed form. Empty: `module` is
     // none of the session's images.
     std::string name_in(CUmodule module, const std::string& symbol) const;
+    // The function of a fenced image, as its fence counts them; empty: there is none such.
+    std::string function_in(uint64_t image, uint32_t function) const;
 
     // Takeover. save(): the session's threads stand still. What it writes, restore() gives to functions that
     // load an image again, as the one of its number, and set an attribute; in between it fetches kernels.
@@ -211,6 +216,7 @@ private:
     static void add_door(const Image& image, const char* name, const LoadedKernel& kernel,
                          std::string* treatment);
     void give_door(LoadedKernel& kernel) const;
+    static std::shared_ptr<const std::string> why_refused(const Image& image, const char* name);
     static void find_door(const Image& image, const char* name, LoadedKernel& kernel);
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
     std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;

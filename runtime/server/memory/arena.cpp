@@ -11,6 +11,8 @@
 #include <cstring>
 #include <thread>
 
+#include "runtime/server/memory/fence.h"
+
 namespace smt::runtime::server {
 
 namespace {
@@ -66,7 +68,7 @@ void Arena::unmap() {
         if (block.pinned) unregister(offset);
     }
     blocks_.clear();
-    if (words_registered_) unregister(protocol::kWordsOffset);
+    if (words_registered_) unregister(words_from());
     words_registered_ = false;
     munmap(reinterpret_cast<void*>(base_), protocol::kArenaBytes);
     base_ = 0;
@@ -83,7 +85,7 @@ CUresult Arena::pin(uint64_t offset, uint64_t bytes) {
 }
 
 CUresult Arena::register_words() {
-    const CUresult status = pin(protocol::kWordsOffset, protocol::kWordsBytes);
+    const CUresult status = pin(words_from(), protocol::kWordsOffset + protocol::kWordsBytes - words_from());
     words_registered_ = status == CUDA_SUCCESS;
     return status;
 }
@@ -146,25 +148,25 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
                                uint64_t* address) {
     if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
     release_dying();
-    uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
+    const bool fenced = fence_ && host && pinned;
+    const uint64_t step = fenced ? kFenceGranule : kPage;
+    uint64_t whole = (bytes + step - 1) & ~(step - 1);
     uint64_t offset = 0;
     Charge charge;
     if (host && !charge.take(account_, whole)) return CUDA_ERROR_OUT_OF_MEMORY;
     {
         std::lock_guard lock(mutex_);
-        auto hole = free_.begin();
-        while (hole != free_.end() && hole->second < whole) ++hole;
-        if (hole == free_.end()) return CUDA_ERROR_OUT_OF_MEMORY;
-        offset = hole->first;
-        uint64_t rest = hole->second - whole;
-        free_.erase(hole);
-        if (rest) free_[offset + whole] = rest;
+        if (!take_hole(whole, step, &offset)) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     // The lock is not held while the driver pins pages, which takes milliseconds for a large block. The block
     // is in no list until it is entered below.
     bool showing = pieces.count != 0;
     CUresult status = showing && !show(offset, pieces) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pinned && status == CUDA_SUCCESS) status = pin(offset, whole);
+    if (fenced && status == CUDA_SUCCESS) {
+        status = fence_->open_to(base_ + offset, whole);
+        if (status != CUDA_SUCCESS) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+    }
     if (status != CUDA_SUCCESS) {
         if (!showing || show_own(offset, whole)) give_pages(offset, whole);
         return status;
@@ -173,6 +175,21 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     blocks_[offset] = {whole, pinned, host, showing, std::move(charge)};
     *address = base_ + offset;
     return CUDA_SUCCESS;
+}
+
+// Of offsets that are multiples of `step`, the first one with room.
+bool Arena::take_hole(uint64_t bytes, uint64_t step, uint64_t* offset) {
+    for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+        const auto [begin, room] = *hole;
+        const uint64_t at = (begin + step - 1) & ~(step - 1), skipped = at - begin;
+        if (room < skipped || room - skipped < bytes) continue;
+        free_.erase(hole);
+        if (skipped) free_[begin] = skipped;
+        if (room - skipped > bytes) free_[at + bytes] = room - skipped - bytes;
+        *offset = at;
+        return true;
+    }
+    return false;
 }
 
 CUresult Arena::free_block(uint64_t address, bool host) {
@@ -185,6 +202,7 @@ CUresult Arena::free_block(uint64_t address, bool host) {
         block = std::move(found->second);
         blocks_.erase(found);
     }
+    if (fence_ && block.host && block.pinned) fence_->close_to(address, block.bytes);
     release_dying();
     CUresult status = release(offset, block);
     if (status != CUDA_ERROR_NOT_READY) return status;
@@ -195,6 +213,7 @@ CUresult Arena::free_block(uint64_t address, bool host) {
 
 CUresult Arena::release(uint64_t offset, const Block& block) {
     CUresult status = CUDA_SUCCESS;
+    if (fence_ && block.host && block.pinned && !fence_->idle()) return CUDA_ERROR_NOT_READY;
     if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
     if (status == CUDA_ERROR_NOT_READY) return status;
     if (!block.showing || show_own(offset, block.bytes)) give_pages(offset, block.bytes);

@@ -21,6 +21,8 @@
 
 namespace smt::runtime::server {
 
+class Fence;
+
 class Arena {
 public:
     // The application's allocations count against `account`.
@@ -46,6 +48,10 @@ public:
     int file() const { return file_; }
     uint64_t base() const { return base_; }
     protocol::SessionHeader& header() const { return *reinterpret_cast<protocol::SessionHeader*>(base_); }
+
+    // Memory for the application is in whole granules, open to the session's kernels as long as it
+    // is pinned. Before register_words().
+    void use_fence(Fence* fence) { fence_ = fence; }
 
     // A zeroed part of the arena. `pinned`: registered with the driver (PORTABLE | DEVICEMAP), so the
     // device uses the same address. free() takes exactly an address that allocate() returned.
@@ -110,10 +116,14 @@ private:
     void release_dying();
     CUresult pin(uint64_t offset, uint64_t bytes);
     void give_pages(uint64_t offset, uint64_t bytes);
+    bool take_hole(uint64_t bytes, uint64_t step, uint64_t* offset);  // caller holds mutex_
     uint32_t take_words(uint32_t count);
+    // With a fence kernels write an error into the header.
+    uint64_t words_from() const { return fence_ ? 0 : protocol::kWordsOffset; }
 
     const DriverApi& driver_;
     const MemoryAccountPointer account_;
+    Fence* fence_ = nullptr;  // null: the session has none
     int file_ = -1;
     uint64_t base_ = 0;
     bool words_registered_ = false;

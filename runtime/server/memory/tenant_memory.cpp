@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime/protocol/try.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_ranges.h"
 
 namespace smt::runtime::server {
@@ -46,13 +47,14 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
                            MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks,
-                           MemoryAccountPointer host)
+                           MemoryAccountPointer host, Fence* fence)
     : device_(device),
       driver_(device.driver()),
       base_(base),
       bytes_(bytes),
       account_(std::make_shared<MemoryAccount>(0, std::move(tenant))),
       own_(arena, base, bytes),
+      fence_(fence),
       oversubscribes_(host != nullptr),
       mover_(device, [blocks = std::move(blocks), host = std::move(host)](
                          uint64_t each, uint64_t* missing) { return blocks->take(each, host, missing); }),
@@ -155,6 +157,7 @@ CUresult TenantMemory::free(CUdeviceptr address) {
 uint64_t TenantMemory::take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint) {
     if (hint && addresses_.allocate_at(hint, bytes)) return hint;
     if (uint64_t address = addresses_.allocate(bytes, alignment)) return address;
+    if (fence_) return 0;  // its window ends with the device range
     uint64_t wanted = std::max(kFurtherRangeBytes, chunk_multiple(bytes));
     CUdeviceptr range = 0;
     if (driver_.cuMemAddressReserve(&range, wanted, std::max(alignment, kChunkBytes), 0, 0) != CUDA_SUCCESS)
@@ -193,7 +196,7 @@ CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
 CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     SMT_TRY(map(base, bytes, memory));
     CUresult status = zero(base, bytes);
-    if (status) driver_.cuMemUnmap(base, bytes);
+    if (status) unmap(base, bytes);
     return status;
 }
 
@@ -203,7 +206,8 @@ CUresult TenantMemory::map(uint64_t base, uint64_t bytes, CUmemGenericAllocation
     access.location = here();
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     CUresult status = driver_.cuMemSetAccess(base, bytes, &access, 1);
-    if (status) driver_.cuMemUnmap(base, bytes);
+    if (status == CUDA_SUCCESS && fence_) status = fence_->open_to(base, bytes);
+    if (status) unmap(base, bytes);
     return status;
 }
 
@@ -212,7 +216,7 @@ CUresult TenantMemory::zero_physical(CUmemGenericAllocationHandle memory, uint64
     uint64_t base = take_addresses(bytes, kChunkBytes, 0);
     if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult status = map_and_zero(base, bytes, memory);
-    if (status == CUDA_SUCCESS) status = driver_.cuMemUnmap(base, bytes);
+    if (status == CUDA_SUCCESS) status = unmap(base, bytes);
     addresses_.release(base);
     return status;
 }
@@ -239,19 +243,10 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
     return status;
 }
 
-void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
-    if (mover_.drop(base)) driver_.cuMemUnmap(base, bytes);
-    const auto kept = kept_chunks_.extract(base);
-    if (shared_chunks_.erase(base) == 0) {  // else its last owner does these two
-        if (kept) device_.physical_memory().forget(kept.mapped());
-        account_->give(bytes);
-    }
-    addresses_.release(base);
-}
-
 // Returns idle chunks to the driver, largest first, until at most `bound` is left.
 void TenantMemory::trim_to(uint64_t bound) {
     if (moves_) return;
+    unmap_left();
     while (idle_bytes() > bound && !cached_.empty()) {
         auto largest = std::prev(cached_.end());
         auto [bytes, base] = *largest;
@@ -304,6 +299,7 @@ void TenantMemory::retain_physical(CUmemGenericAllocationHandle memory, CUdevice
 }
 
 CUresult TenantMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address) {
+    if (fence_) return CUDA_ERROR_NOT_SUPPORTED;  // what the program maps there may have no access
     if (bytes == 0 || bytes % kChunkBytes != 0 || (alignment & (alignment - 1)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     Lock lock(mutex_);
@@ -375,6 +371,7 @@ void TenantMemory::clear() {
     graphs_.clear();
     pools_.clear();
     Lock lock(mutex_);
+    clearing_ = true;
     device_.freed(base_, bytes_);
     for (auto [base, bytes] : further_ranges_) device_.freed(base, bytes);
     forget_shared();
@@ -392,6 +389,7 @@ void TenantMemory::clear() {
     slabs_.release_all();
     moves_ = false;
     trim_to(0);
+    clearing_ = false;
 }
 
 }  // namespace smt::runtime::server

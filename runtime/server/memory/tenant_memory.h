@@ -48,13 +48,16 @@ inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
 inline constexpr uint64_t kLargeBytes = 1ull << 20;
 inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chunks' bytes
 
+class Fence;  // fence.h
+
 class TenantMemory {
 public:
     // `tenant`: physical memory of all the tenant's programs. `blocks`: where chunks go that are moved out.
     // `host`: what counts them; tenants may hold more together than the device has then (swapper.h). Null:
-    // they may not.
+    // they may not. `fence`: of the session, which lives as long; null: it has none.
     TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks, MemoryAccountPointer host);
+                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks, MemoryAccountPointer host,
+                 Fence* fence = nullptr);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
@@ -205,11 +208,15 @@ private:
     CUresult zero(uint64_t base, uint64_t bytes);
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
+    void unmap_chunk(uint64_t base, uint64_t bytes);
+    CUresult unmap(uint64_t base, uint64_t bytes);  // memory that no kernel has had yet
     // The caller of these five holds mutex_.
     Chunks movable() const;                     // largest first
     bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it
     void unmap_opened(CUdeviceptr address, const Opened& opened);
     void forget_shared();
+    void unmap_left();
+    bool may_unmap();  // of what the fence is closed to
     CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,
                             CUmemGenericAllocationHandle* another);
     void trim_to(uint64_t bound);
@@ -222,11 +229,15 @@ private:
     const uint64_t bytes_;
     const MemoryAccountPointer account_;  // physical memory of this program, cached chunks included
     TenantAddresses own_;
+    Fence* const fence_;
 
     mutable std::mutex mutex_;  // guards the members below, except pools_ and graphs_
     BlockAllocator addresses_{kChunkBytes};
     BlockAllocator slabs_{kBlockBytes};
     std::map<uint64_t, Chunk> large_;
+    // With a fence: dropped, and mapped until kernels that might still access them are over.
+    std::map<uint64_t, uint64_t> left_;
+    bool clearing_ = false;                      // nothing of the session is under way any more
     std::multimap<uint64_t, uint64_t> cached_;   // bytes -> base
     std::map<uint64_t, uint64_t> reservations_;  // base -> bytes
     Mappings mappings_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/protocol/try.h"
+#include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {
@@ -64,6 +65,11 @@ CUresult TenantMemory::close_shared(CUdeviceptr address) {
     const auto opened = opened_.find(address);
     if (opened == opened_.end()) return CUDA_ERROR_INVALID_VALUE;
     if (--opened->second.times != 0) return CUDA_SUCCESS;
+    if (fence_) fence_->close_to(opened->second.base, opened->second.memory->bytes());
+    if (!may_unmap()) {  // it is closed, and stays mapped
+        opened->second.block.reset();
+        return CUDA_SUCCESS;
+    }
     unmap_opened(opened->first, opened->second);
     opened_.erase(opened);
     return CUDA_SUCCESS;

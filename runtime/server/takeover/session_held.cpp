@@ -101,6 +101,7 @@ std::string Session::why_not_carried() {
     if (server_.call_trace()) add("its calls are timed");
     if (dispatched_->tried()) add("it is under an experiment");
     add(why_work_stays());
+    if (fence_) add("its fence would be another one");
     add(handles_.why_not_carried());
     add(events_.why_not_carried());
     if (server_.sharing().holds_for(id_)) add("descriptors of its memory are open");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What becomes of the cases, against their golden files; and that it assembles where the case does.
 
-    golden_test.py PTX_PERSIST PTXAS|- [--update]
+    golden_test.py PTX_PERSIST|PTX_FENCE PTXAS|- FOLDER [--update]
 
 A golden file holds what the program's own code became, without the loop around it.
 """
@@ -12,7 +12,6 @@ import pathlib
 import subprocess
 import sys
 
-FOLDER = pathlib.Path(__file__).resolve().parent / "cases"
 ARCHITECTURES = ("sm_75", "sm_90a", "sm_100a")
 
 
@@ -38,8 +37,9 @@ def examine(program, ptxas, case):
     return shown.stdout, problems, count
 
 
-def main(program, ptxas, update=False):
-    cases = sorted(FOLDER.glob("*.ptx"))
+def main(program, ptxas, folder, update=False):
+    folder = pathlib.Path(folder)
+    cases = sorted(folder.glob("*.ptx"))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda case: examine(program, ptxas, case), cases))
     wrong = assembled = 0
@@ -54,7 +54,7 @@ def main(program, ptxas, update=False):
             print(f"{case.name}: {problems}")
             sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True),
                                                        str(golden), "found"))
-    for golden in FOLDER.glob("*.golden"):
+    for golden in folder.glob("*.golden"):
         if not golden.with_suffix(".ptx").exists():
             print(f"{golden} has no case")
             wrong += 1
@@ -63,4 +63,4 @@ def main(program, ptxas, update=False):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], "--update" in sys.argv[3:]))
+    sys.exit(main(*sys.argv[1:4], "--update" in sys.argv[4:]))

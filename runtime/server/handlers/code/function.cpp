@@ -1,8 +1,10 @@
 // Kernels and variables of images: lookup and attributes.
 #include <algorithm>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
+#include "rewriter/device/fence.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/handlers.h"
@@ -157,6 +159,7 @@ CUresult handle_get_global(Call& call) {
     if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
     ImagePointer image = call.session.code().image(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    if (call.session.fence() && std::string_view(name) == kFenceConstant) return CUDA_ERROR_NOT_FOUND;
     uint64_t place = 0, size = 0;
     if (image->managed.look_up(name, &place, &size) || image->moved.look_up(name, &place, &size)) {
         call.out.scalar(protocol::MemAllocated{place, size});

@@ -16,6 +16,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/code/jit_options.h"
+#include "runtime/server/handlers/code/fencing.h"
 #include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/machine_code.h"
 #include "runtime/server/handlers/code/managed_image.h"
@@ -88,6 +89,7 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitO
 // Of what the program gave.
 struct Given {
     std::string identity;  // for profiles
+    std::vector<jit::FencedFunction> fenced;
     std::set<std::string, std::less<>> system_atomics;
     bool constants_read;  // constants_read()
 };
@@ -151,7 +153,10 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         *object = call.session.code().add(owner, module, library, std::move(opened.printing),
                                           given.system_atomics, given.identity, std::move(managed),
                                           std::move(form), std::move(opened.doors), std::move(charge));
-        if (const ImagePointer made = call.session.code().image(*object)) others.give(*made);
+        if (const ImagePointer made = call.session.code().image(*object)) {
+            others.give(*made);
+            SMT_TRY(close_fence(call, *made, *object, given.fenced));
+        }
         if (*object && awaited) await_form(call, *object, std::move(*awaited), jit);
         if (*object) return CUDA_SUCCESS;
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -177,9 +182,13 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     const Charge upload = std::move(call.lane.upload_charge());
     std::string_view bytes(image.data(), image.size());
     jit::Opened opened;
-    SMT_TRY(open(call, bytes, &jit, &opened));
-    const Given given{call.session.server().profiles().identify(bytes), std::move(opened.system_atomics),
-                      constants_read(opened)};
+    SMT_TRY(open_given(call, bytes, &jit, &opened));
+    if (call.session.fence()) {  // nothing goes back to what the program gave
+        image.assign(opened.choices.ptx.text.begin(), opened.choices.ptx.text.end());
+        bytes = {image.data(), image.size()};
+    }
+    const Given given{call.session.server().profiles().identify(bytes), std::move(opened.fenced),
+                      std::move(opened.system_atomics), constants_read(opened)};
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());

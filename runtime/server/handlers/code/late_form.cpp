@@ -10,6 +10,7 @@
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/image/elf_file.h"
 #include "runtime/protocol/try.h"
+#include "runtime/server/handlers/code/fencing.h"
 #include "runtime/server/handlers/code/machine_code.h"
 #include "runtime/server/handlers/code/managed_image.h"
 #include "runtime/server/handlers/code/opening.h"
@@ -142,6 +143,10 @@ CUresult load_beside(Call& call, Image& image) {
         return CUDA_ERROR_NOT_READY;
     }
     SMT_TRY(call.driver.cuModuleLoadDataEx(&beside.module, late.code.data(), 0, nullptr, nullptr));
+    if (const CUresult status = give_fence(call, beside.module, image.number); status != CUDA_SUCCESS) {
+        call.driver.cuModuleUnload(beside.module);
+        return status;
+    }
     beside.form = std::move(late.form);
     call.session.code().take_form(image, std::move(beside));
     return CUDA_SUCCESS;

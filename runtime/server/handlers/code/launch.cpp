@@ -8,6 +8,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/handlers/code/fencing.h"
 #include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
 #include "runtime/server/handlers/code/launch_constants.h"
@@ -308,6 +309,7 @@ CUresult handle_launch(Call& call) {
     if (request.launch.parameter_bytes < kernel->parameter_bytes ||
         !may_launch_with(call, *kernel, request.parameters))
         return CUDA_ERROR_INVALID_VALUE;
+    SMT_TRY(may_launch_fenced(call, *kernel));
     StreamPointer target;
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;

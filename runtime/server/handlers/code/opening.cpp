@@ -28,7 +28,7 @@ jit::OpenOrder asked_of(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
     asked.most_ptx_bytes = settings.ptx_bytes;
     asked.prints = !simulated;
-    asked.moves = call.session.server().expects_takeover();
+    asked.moves = call.session.server().expects_takeover() || call.session.fence();
     asked.doors = settings.doors && (!simulated || call.session.device().properties().puts_doors);
     return asked;
 }
@@ -63,12 +63,28 @@ int architecture_of(Call& call) {
     return 10 * device.compute_major + device.compute_minor;
 }
 
-CUresult open(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
-    const CUresult status = open_as(call, asked_of(call), image, jit, opened);
+namespace {
+
+CUresult open_image(Call& call, const jit::OpenOrder& asked, std::string_view image, JitOptions* jit,
+                    jit::Opened* opened) {
+    const CUresult status = open_as(call, asked, image, jit, opened);
     if (status == CUDA_SUCCESS && opened->printing.all)
         call.session.note("all kernels of an image are taken for kernels that print: " +
                           opened->printing.why);
     return status;
+}
+
+}  // namespace
+
+CUresult open(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
+    return open_image(call, asked_of(call), image, jit, opened);
+}
+
+CUresult open_given(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
+    jit::OpenOrder asked = asked_of(call);
+    asked.fences = call.session.fence() != nullptr;
+    const CUresult status = open_image(call, asked, image, jit, opened);
+    return status == CUDA_ERROR_INVALID_IMAGE && asked.fences ? CUDA_ERROR_NOT_SUPPORTED : status;
 }
 
 CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, jit::Opened* opened) {

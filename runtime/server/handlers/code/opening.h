@@ -20,6 +20,8 @@ namespace smt::runtime::server::handlers {
 // worker that can be started it is CUDA_ERROR_OPERATING_SYSTEM. The reason is in the log, and in `jit`'s
 // error log if it is the worker's.
 CUresult open(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened);
+// The same of an image as a program gave it: of a session with a fence the code is fenced.
+CUresult open_given(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened);
 CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, jit::Opened* opened);
 
 // The image becomes the code that the device loads. CUDA_ERROR_NO_BINARY_FOR_GPU: it has none.

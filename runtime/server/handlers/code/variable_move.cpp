@@ -27,7 +27,8 @@ std::string layout_of(const image::ManagedPlan& plan) {
 VariableMove::VariableMove(Call& call, const jit::Opened& opened)
     : call_(call),
       opened_(opened),
-      active_(call.session.server().expects_takeover() && (opened.moved.bytes != 0 || opened.unplaced)) {}
+      active_((call.session.server().expects_takeover() || call.session.fence()) &&
+              (opened.moved.bytes != 0 || opened.unplaced)) {}
 
 VariableMove::~VariableMove() {
     if (placed_) call_.session.device().place_variables(nullptr);
