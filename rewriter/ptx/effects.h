@@ -12,9 +12,10 @@
 // parameter points into, as C++ demands.
 //
 // In doubt it is refused: atomics (but for those of shared memory whose order makes no difference: all of one
-// operation on integers, with results that nothing reads), accesses that are volatile or ordered, which other blocks or programs may answer, fences, calls, textures, registers of
-// which the value depends on place or time (%smid, %clock), and what may end the context (trap). What is left
-// computes the same whenever it reads the same.
+// operation on integers, with results that nothing reads), accesses that are volatile or ordered, which other
+// blocks or programs may answer, fences, calls, textures, registers of which the value depends on place or
+// time (%smid, %clock), and what may end the context (trap). What is left computes the same whenever it reads
+// the same.
 #pragma once
 
 #include <cstdint>

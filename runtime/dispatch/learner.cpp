@@ -49,6 +49,10 @@ void Learner::ran(const Work& work, uint64_t before, bool by_itself) {
     launched->by_itself = by_itself;
 }
 
+void Learner::begun_anew(const Work& work) {
+    if (Launched* const launched = find(work.launch)) launched->begun_anew = true;
+}
+
 void Learner::begin_learning() {
     if (!std::exchange(learning_, true)) partial_reads_ = 0;
 }
@@ -87,8 +91,8 @@ void Learner::learn_slice(const Launched& launched) {
 
 // The last launch in flight mostly causes the time that a stop takes, so it is attributed to that. An average
 // over the last few stops.
-void Learner::stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns) {
-    dispatcher_.notes().stopped(tenant_, name, said_ns, over_ns, std::exchange(longest_, {}));
+void Learner::stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns, uint64_t lost) {
+    dispatcher_.notes().stopped(tenant_, name, said_ns, over_ns, std::exchange(longest_, {}), lost);
     ManagedFunction* const function = learns ? last().function : nullptr;
     if (!function) return;
     const uint64_t took = over_ns - said_ns, before = function->stop_ns.load(std::memory_order_relaxed);
@@ -119,7 +123,7 @@ void Learner::take(ControlBlock& control, uint64_t stop_ns, bool goes_on) {
     for (const auto& [launch, workers] : by_launch) {
         Launched* const known = find(launch);
         if (!known) continue;
-        if (known->function) learn(*known, workers);
+        if (known->function && !known->begun_anew) learn(*known, workers);
         partial |= known->seen < known->blocks;
         if (dispatcher_.maps()) dispatcher_.notes().mappings(tenant_, known->name, workers);
     }

@@ -20,6 +20,9 @@ constexpr uint64_t kTicketsEach = 16;
 constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
 constexpr uint64_t kWorthALook = 50'000;  // ns of a ticket, a hundred times what a look costs
+// After so many stops in a row that ended blocks of a launch and left none over, the next one waits for
+// their end: a launch that is stopped again and again comes to its end, too.
+constexpr uint32_t kMostBegunAnew = 8;
 // After so many quota-mode runs in which no worker found a place, quotas are ignored.
 constexpr uint32_t kMostFruitless = 2;
 
@@ -134,6 +137,15 @@ uint64_t PersistentForm::expected_block_ns(const Work& work) const {
         uint64_t{work.fits} * static_cast<uint32_t>(parts_.dispatcher.device().properties().multiprocessors));
 }
 
+// The same also where no block was measured by itself, as of a launch whose blocks all run at once.
+uint64_t PersistentForm::block_ns(const Work& work) const {
+    if (const uint64_t expected = expected_block_ns(work)) return expected;
+    const uint64_t together =
+        std::max<uint64_t>(1, uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher));
+    const auto time = work.time_alone(together);
+    return time ? static_cast<uint64_t>(time->count()) / ((work.total + together - 1) / together) : 0;
+}
+
 // In pass-through mode; quota-mode runs have CTAs of their own. Until it is known how many blocks a ticket
 // should stand for, throughput is no measure.
 SaturatingCtas::Try PersistentForm::ctas_for(const Work& work, uint32_t fits) const {
@@ -182,6 +194,13 @@ CUresult PersistentForm::launch(Work& work) {
     return CUDA_SUCCESS;
 }
 
+// Chimera (Park et al., ASPLOS 2015) flushes a block where its end would be waited for too long. What is
+// under way of its time is not known here, so it is the time of a whole block that counts.
+bool PersistentForm::ends_blocks(const Work& work) const {
+    if (!work.function->checked || !work.repeats || work.begun_anew >= kMostBegunAnew) return false;
+    return parts_.tenant.stress || block_ns(work) >= profiler::models::kLongBlockNs;
+}
+
 CUresult PersistentForm::report(const Work&, const Work&) {
     return control_.report(parts_.detour.where(), &parts_.markers.words().left);
 }
@@ -196,8 +215,20 @@ CUresult PersistentForm::collect(const Work&) {
         taken = std::max(taken, each.taken), refused = std::max(refused, each.refused);
         up_to_date |= control_.up_to_date(each);
     }
-    run_ = taken - refused;
-    return up_to_date ? CUDA_SUCCESS : parts_.dispatcher.driver().cuStreamSynchronize(control_stream());
+    if (!up_to_date) SMT_TRY(parts_.dispatcher.driver().cuStreamSynchronize(control_stream()));
+    uint32_t abandoned = 0;
+    SMT_TRY(control_.read_abandoned(control_stream(), &abandoned));
+    taken_ = taken - refused;
+    run_ = std::min(taken_, abandoned);
+    return CUDA_SUCCESS;
+}
+
+void PersistentForm::settle(Work& work) {
+    const uint64_t over = work.over_at(run_), lost = work.over_at(taken_) - over;
+    if (lost) parts_.learner.begun_anew(work);
+    work.begun_anew = over ? 0 : work.begun_anew + (lost != 0);
+    lost_ += lost;
+    work.settle(run_);
 }
 
 CUresult PersistentForm::rest(bool* anew) {

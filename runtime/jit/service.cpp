@@ -87,6 +87,7 @@ void Service::submit(TenantId tenant, Source source, std::string directory, std:
     job->order = {std::move(source), form_of(image), ""};
     job->order.directory = std::move(directory);
     job->order.proves = job->image_identity;
+    job->order.inside = settings_.inside;
     job->identity = digest({"captured", encode(job->order)});
     job->order.image = std::move(image);
     enqueue(tenant, std::move(job));
@@ -104,6 +105,7 @@ std::string Service::request(TenantId tenant, std::string_view image, const Choi
         job->origin = "indexed";
         job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
         job->order.ptx = choices.ptx.text;
+        job->order.inside = settings_.inside;
         job->order.variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
@@ -120,6 +122,7 @@ std::string Service::submit_ptx(TenantId tenant, PtxChoice choice, const Target&
     job->order.source.text = std::move(choice.text);
     job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
+    job->order.inside = settings_.inside;
     if (!target.text_only) job->order.architecture = fmt::format("sm_{}", target.architecture);
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(tenant, std::move(job));
@@ -369,9 +372,12 @@ void Service::warn(const std::string& lacking) {
 }
 
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
-    size_t managed = 0;
+    size_t managed = 0, checked = 0;
     std::map<std::string, std::pair<size_t, std::string>> refused;  // by reason: how many, and one of them
+    std::string unchecked;
     for (const CompiledKernel& kernel : result.kernels) {
+        checked += kernel.checked.has_value();
+        if (!kernel.unchecked.empty()) unchecked += fmt::format(" ({}: {})", kernel.name, kernel.unchecked);
         if (!kernel.managed.empty())
             ++managed;
         else if (auto& [count, name] = refused[kernel.reason]; ++count == 1)
@@ -387,6 +393,7 @@ void Service::report(const Job& job, const Result& result, bool from_cache, std:
     for (const auto& [reason, some] : refused)
         line += fmt::format(" ({}{}: {})", some.second,
                             some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
+    if (order.inside) line += fmt::format("; {} stop inside blocks{}", checked, unchecked);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

@@ -14,8 +14,8 @@ namespace smt::ptx::persistent {
 namespace {
 
 constexpr const char* kMarker = "smt_body";
-constexpr std::array kNames = {"smt_form_worker",         "smt_form_free",          "smt_form_warp",
-                               "smt_form_shared",         "smt_form_single",        "smt_form_single_shared",
+constexpr std::array kNames = {"smt_form_worker",         "smt_form_free",         "smt_form_warp",
+                               "smt_form_shared",         "smt_form_single",       "smt_form_single_shared",
                                "smt_form_worker_checked", "smt_form_free_checked", "smt_form_single_checked"};
 
 // %r12 to %smt_r12, $L__BB0_1 to $smt_L__BB0_1. Names that are apart already stay.

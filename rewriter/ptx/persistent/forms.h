@@ -18,13 +18,23 @@
 
 namespace smt::ptx::persistent {
 
-enum class FormKind { kWorker, kFree, kWarp, kShared, kSingle, kSingleShared, kWorkerChecked, kFreeChecked, kSingleChecked };
+enum class FormKind {
+    kWorker,
+    kFree,
+    kWarp,
+    kShared,
+    kSingle,
+    kSingleShared,
+    kWorkerChecked,
+    kFreeChecked,
+    kSingleChecked
+};
 
 const char* name_of(FormKind kind);  // "worker"
 
 struct Form {
     Function entry;
-    size_t place = 0;  // among its statements: the scope for the body, up to the pragma
+    size_t place = 0;               // among its statements: the scope for the body, up to the pragma
     std::vector<Statement> behind;  // what that scope has behind it
 };
 

@@ -34,7 +34,8 @@ using Statements = std::vector<Statement>;
 // Code of ours, behind the declarations. `labels`: outside of it, to which it leads.
 Statements declared(const std::string& text, const std::set<std::string>& labels = {}) {
     std::string whole = fmt::format(
-        ".version 7.0\n.target sm_70\n.address_size 64\n.entry k(.param .align 8 .b8 smt_launch[{}])\n{{\n{}{}",
+        ".version 7.0\n.target sm_70\n.address_size 64\n.entry k(.param .align 8 .b8 "
+        "smt_launch[{}])\n{{\n{}{}",
         sizeof(smt::Launch), kDeclarations, text);
     for (const std::string& label : labels) whole += label + ":\n";
     auto module = parse(whole + "}\n");
@@ -72,16 +73,15 @@ public:
     // Empty, or why there are none.
     std::string add() {
         if (loops_.empty()) return "it has no loop";
-        for (size_t block = 0; block < graph_.blocks.size(); ++block)
-            if (is_barrier(block) && (apart_[block] || !waits_for_all(operation(block))))
-                return "its threads come to a barrier at different times";
+        note_partial();
         for (const Loop& loop : loops_) {
             if (any(loop, [this](size_t block) { return is_barrier(block); }))
                 check_barrier(loop);
             else if (is_outermost(loop))
                 check_rounds(loop);
         }
-        if (looks_.empty() && rounds_.empty()) return "no loop of it has a place where its threads could leave";
+        if (looks_.empty() && rounds_.empty())
+            return "no loop of it has a place where its threads could leave";
         insert();
         return "";
     }
@@ -98,9 +98,10 @@ private:
     }
     // A barrier that can tell threads of the stop, too.
     bool can_tell(size_t block) const {
-        return is_barrier(block) && outer_.contains(&operation(block)) &&
-               !operation(block).has(Modifier::kRed) &&
-               operation(block).operands[0].kind == Operand::Kind::kInteger;
+        if (!is_barrier(block) || !waits_for_all(operation(block))) return false;
+        const Instruction& barrier = operation(block);
+        return barrier.opcode == Opcode::kBar && !barrier.has(Modifier::kRed) &&
+               barrier.operands[0].kind == Operand::Kind::kInteger && outer_.contains(&barrier);
     }
 
     template <typename Test>
@@ -118,10 +119,22 @@ private:
         });
     }
 
+    // Ahead of a barrier to which not all threads come together others may be at any place: no barrier that
+    // follows it is one for all.
+    void note_partial() {
+        partial_.resize(graph_.blocks.size(), false);
+        for (size_t block = 0; block < graph_.blocks.size(); ++block) {
+            if (!is_barrier(block) || (!apart_[block] && waits_for_all(operation(block)))) continue;
+            const std::vector<bool> ways = ways_from(graph_, block, graph_.exit());
+            for (size_t each = 0; each < ways.size(); ++each)
+                if (ways[each]) partial_[each] = true;
+        }
+    }
+
     // The last barrier of a round, unless one of an inner loop does.
     void check_barrier(const Loop& loop) {
         for (size_t block = graph_.blocks.size(); block-- > 0;) {
-            if (!loop.has(block) || !can_tell(block)) continue;
+            if (!loop.has(block) || !can_tell(block) || apart_[block] || partial_[block]) continue;
             const bool inner = std::ranges::any_of(
                 loops_, [&](const Loop& other) { return loop.around(other) && other.has(block); });
             if (!inner) looks_.insert(block);
@@ -150,7 +163,9 @@ private:
         if (!leads_to_wide(end, graph_.exit())) return kAbandon;
         size_t join = joins_[end];
         while (join != graph_.exit() && (loop.has(join) || apart_[join])) join = joins_[join];
-        if (join == graph_.exit() || !outer_.contains(&operation(join)) || leads_to_wide(end, join)) return "";
+        if (join == graph_.exit() || partial_[join] || !outer_.contains(&operation(join)) ||
+            leads_to_wide(end, join))
+            return "";
         meetings_.insert(join);
         return label_of(join);
     }
@@ -174,11 +189,11 @@ private:
     // a loop, or have not.
     Statements meeting(size_t block) const {
         const uint64_t number = can_tell(block) ? operation(block).operands[0].bits : 0;
-        return parsed(fmt::format("{}{}{}bar.red.or.pred %smt_all, {}, %smt_seen;\n@%smt_all bra {};\n",
-                                  looks_.contains(block) ? kLook : "",
-                                  meetings_.contains(block) ? label_of(block) + ":\n" : "", kSeen, number,
-                                  kAbandon),
-                      {kAbandon});
+        return parsed(
+            fmt::format("{}{}{}bar.red.or.pred %smt_all, {}, %smt_seen;\n@%smt_all bra {};\n",
+                        looks_.contains(block) ? kLook : "",
+                        meetings_.contains(block) ? label_of(block) + ":\n" : "", kSeen, number, kAbandon),
+            {kAbandon});
     }
 
     void insert() {
@@ -210,9 +225,10 @@ private:
     const std::vector<size_t> joins_;
     const std::vector<bool> apart_;
     const std::vector<Loop> loops_;
-    std::set<const Instruction*> outer_;           // not in scopes inside the body
-    std::set<size_t> looks_;                       // blocks of barriers in loops
-    std::set<size_t> meetings_;                    // blocks that threads come to from loops
+    std::vector<bool> partial_;                   // blocks behind a barrier of some threads
+    std::set<const Instruction*> outer_;          // not in scopes inside the body
+    std::set<size_t> looks_;                      // blocks of barriers in loops
+    std::set<size_t> meetings_;                   // blocks that threads come to from loops
     std::map<const Instruction*, Round> rounds_;  // by the branch at their end
 };
 

@@ -72,8 +72,8 @@ public:
             const std::vector<const Facts*> reached = facts_.reach(function->name);
             const bool system =
                 std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->system; });
-            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse,
-                                    verdict.limit,  "", "",              system};
+            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse, verdict.limit, "", "",
+                                    system};
             if (verdict.refusal.empty()) {
                 const Function body = inside_ ? with_checks(*function, verdict, kernel) : *function;
                 kernel.managed = managed_name(function->name, verdict);

@@ -27,7 +27,7 @@ struct PersistentKernel {
     std::string unchecked;        // why a block is not left before its end; empty: it is, or was not to be
     bool system_atomics = false;  // it, or what it calls, has atomics for the whole system (.sys)
     bool checked = false;         // it has checks inside
-    Effects effects = {};         // of a checked one: blocks are left in launches that do not write what they read
+    Effects effects = {};  // of a checked one: blocks are left in launches that do not write what they read
 };
 
 struct Output {
