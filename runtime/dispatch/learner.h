@@ -11,6 +11,7 @@
 
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/placement.h"
+#include "runtime/dispatch/preemptor.h"
 #include "runtime/dispatch/slice_cost.h"
 #include "runtime/dispatch/work.h"
 
@@ -64,9 +65,8 @@ public:
     // Reads the mappings written so far. `stop_ns` not 0: duration of the stop that has ended. `goes_on`:
     // launches are unfinished.
     void take(ControlBlock& control, uint64_t stop_ns, bool goes_on);
-    // A stop of the kernel `name` has ended. `learns`: managed launches were in flight. `lost`: blocks of
-    // them that are begun anew.
-    void stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns, uint64_t lost);
+    // A stop has ended. `lost`: blocks that are begun anew.
+    void stopped(const Preemptor::Stop& stop, uint64_t over_ns, uint64_t lost);
     void forget_code();
     Placement& placement() { return placement_; }  // of quota-mode runs, where workers write mappings
 

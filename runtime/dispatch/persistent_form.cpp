@@ -137,15 +137,6 @@ uint64_t PersistentForm::expected_block_ns(const Work& work) const {
         uint64_t{work.fits} * static_cast<uint32_t>(parts_.dispatcher.device().properties().multiprocessors));
 }
 
-// The same also where no block was measured by itself, as of a launch whose blocks all run at once.
-uint64_t PersistentForm::block_ns(const Work& work) const {
-    if (const uint64_t expected = expected_block_ns(work)) return expected;
-    const uint64_t together =
-        std::max<uint64_t>(1, uint64_t{work.fits} * multiprocessors_of(parts_.tenant, parts_.dispatcher));
-    const auto time = work.time_alone(together);
-    return time ? static_cast<uint64_t>(time->count()) / ((work.total + together - 1) / together) : 0;
-}
-
 // In pass-through mode; quota-mode runs have CTAs of their own. Until it is known how many blocks a ticket
 // should stand for, throughput is no measure.
 SaturatingCtas::Try PersistentForm::ctas_for(const Work& work, uint32_t fits) const {
@@ -194,11 +185,14 @@ CUresult PersistentForm::launch(Work& work) {
     return CUDA_SUCCESS;
 }
 
-// Chimera (Park et al., ASPLOS 2015) flushes a block where its end would be waited for too long. What is
-// under way of its time is not known here, so it is the time of a whole block that counts.
+// Chimera (Park et al., ASPLOS 2015) flushes a block where its end would be waited for too long. How far a
+// block is is not known here, so the time of a whole one counts, or that of stops that waited for the blocks'
+// end.
 bool PersistentForm::ends_blocks(const Work& work) const {
     if (!work.function->checked || !work.repeats || work.begun_anew >= kMostBegunAnew) return false;
-    return parts_.tenant.stress || block_ns(work) >= profiler::models::kLongBlockNs;
+    const uint64_t waited = work.function->waited_ns.load(std::memory_order_relaxed);
+    return parts_.tenant.stress ||
+           std::max(waited, expected_block_ns(work)) >= profiler::models::kLongBlockNs;
 }
 
 CUresult PersistentForm::report(const Work&, const Work&) {

@@ -51,7 +51,6 @@ private:
                       uint32_t* workers);
     uint32_t ticket_blocks(const Work& work, uint64_t each) const;
     uint64_t expected_block_ns(const Work& work) const;
-    uint64_t block_ns(const Work& work) const;
     SaturatingCtas::Try ctas_for(const Work& work, uint32_t fits) const;
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUstream control_stream() const;

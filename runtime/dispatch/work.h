@@ -101,14 +101,16 @@ struct ManagedFunction {
     }
 
     void forget() {
-        fitting_.store(0), block_ns.store(0), stop_ns.store(0), alone.forget(), queued.forget(),
-            enough.forget();
+        fitting_.store(0), block_ns.store(0), stop_ns.store(0), waited_ns.store(0), alone.forget(),
+            queued.forget(), enough.forget();
     }
 
     // ns of a block when its kernel had the device to itself. Determines the blocks per ticket. 0: not known.
     std::atomic<uint64_t> block_ns{0};
     // Recent ns from the decision to stop the kernel until its last worker had left. 0: never stopped.
     std::atomic<uint64_t> stop_ns{0};
+    // The same of stops that waited for the end of its blocks. 0: there was none.
+    std::atomic<uint64_t> waited_ns{0};
     LaunchTimes alone;      // without other tenants' work on the device
     LaunchTimes queued;     // one behind the other, perhaps beside other tenants' (launch_ahead.h)
     SaturatingCtas enough;  // used where the kernel is preemptible
