@@ -77,6 +77,17 @@ private:
     std::map<std::string, Counter> registers_;
 };
 
+// A load that may go to memory, and a sleep, in instructions that take as long.
+constexpr uint64_t kLoadCost = 16, kSleepCost = 4096;
+
+uint64_t instructions_of(const Instruction& instruction) {
+    using enum Modifier;
+    if (instruction.opcode == Opcode::kNanosleep) return kSleepCost;
+    const bool near =
+        instruction.first({kParam, kParamEntry, kParamFunc, kShared, kSharedCta, kConst}).has_value();
+    return instruction.opcode == Opcode::kLd && !near ? kLoadCost : 1;
+}
+
 // Inner loops first, as they have fewer blocks.
 void count_instructions(const Graph& graph, std::vector<Loop>& loops) {
     std::ranges::sort(loops, {}, [](const Loop& loop) { return std::ranges::count(loop.blocks, true); });
@@ -90,7 +101,8 @@ void count_instructions(const Graph& graph, std::vector<Loop>& loops) {
                 if (inner.has(block)) left[block] = false;
         }
         for (size_t block = 0; block < left.size(); ++block)
-            if (left[block]) loops[i].instructions += graph.blocks[block].instructions.size();
+            for (const Instruction* instruction : graph.blocks[block].instructions)
+                loops[i].instructions += left[block] ? instructions_of(*instruction) : 0;
     }
 }
 

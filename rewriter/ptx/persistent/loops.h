@@ -15,7 +15,8 @@ struct Loop {
     size_t head = 0;
     std::vector<size_t> ends;   // blocks that branch back to it
     std::vector<bool> blocks;   // inner loops included
-    uint64_t instructions = 0;  // of one round, about; inner loops as often as is known, else kGuessedRounds
+    // Of one round, about: inner loops as often as is known, else kGuessedRounds; what waits counts as more.
+    uint64_t instructions = 0;
     uint64_t rounds = 0;        // if a counter with constant bounds says so; 0: not known
 
     bool has(size_t block) const { return blocks[block]; }
