@@ -328,7 +328,7 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    return digest({"result, 3", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
+    return digest({"result, 4", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {

@@ -45,8 +45,8 @@ def main():
     smt, program = sys.argv[1:]
     for inside, kernel, expected in ((1, "copies", True), (0, "copies", False), (1, "in_place", False)):
         with tempfile.TemporaryDirectory() as folder:
-            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_COMPILE=f"wait=60,inside={inside}",
-                              SMT_POLICY="priority")
+            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_CACHE_DIR=f"{folder}/cache",
+                              SMT_COMPILE=f"wait=60,inside={inside}", SMT_POLICY="priority")
             try:
                 for _ in range(MOST_TRIES):
                     side_by_side(smt, program, kernel)
