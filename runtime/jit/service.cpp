@@ -34,8 +34,8 @@ constexpr std::string_view kPtxCompiler = SMT_PTX_COMPILER;
 constexpr std::string_view kPtxCompiler;
 #endif
 
-std::string index_key(const std::string& identity) {
-    return digest({"index", kProven, kFormVersion, identity});
+std::string index_key(const std::string& identity, bool inside) {
+    return digest({"index", kProven, kFormVersion, inside ? "inside" : "", identity});
 }
 
 // `origin`: where a source is from.
@@ -109,10 +109,9 @@ std::string Service::request(TenantId tenant, std::string_view image, const Choi
         job->order.variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
-        const std::string identity = job->identity;
         job->order.image = image;
-        enqueue(tenant, std::move(job));
-        return identity;
+        enqueue(tenant, job);
+        return job->identity;
     }
     return "";
 }
@@ -239,7 +238,7 @@ void Service::forget(TenantId tenant) {
 }
 
 ResultPointer Service::from_index(const std::string& identity, const std::string& image_identity) {
-    std::optional<std::string> key = cache_.load(index_key(identity));
+    std::optional<std::string> key = cache_.load(index_key(identity, settings_.inside));
     std::optional<std::string> bytes = key ? cache_.load(*key) : std::nullopt;
     std::optional<Result> result = bytes ? decode_result(*bytes) : std::nullopt;
     if (!result) return nullptr;
@@ -317,12 +316,12 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
     }
     Result result = compiler.compile(job.order);
     result.language = job.order.language;
-    if (result.lasting && !result.refuted &&
-        job.order.language != Language::kLink) {  // which nvJitLink is not in the key
+    // Which nvJitLink is not in the key.
+    if (result.lasting && !result.refuted && job.order.language != Language::kLink) {
         cache_.store(key, encode(result));
-        cache_.store(index_key(job.identity), key);
+        cache_.store(index_key(job.identity, job.order.inside), key);
         if (result.shared && !result.image.empty() && !job.image_identity.empty())
-            cache_.store(index_key(job.image_identity), key);
+            cache_.store(index_key(job.image_identity, job.order.inside), key);
     }
     return result;
 }
@@ -372,11 +371,10 @@ void Service::warn(const std::string& lacking) {
 }
 
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
-    size_t managed = 0, checked = 0;
+    size_t managed = 0;
     std::map<std::string, std::pair<size_t, std::string>> refused;  // by reason: how many, and one of them
     std::string unchecked;
     for (const CompiledKernel& kernel : result.kernels) {
-        checked += kernel.checked.has_value();
         if (!kernel.unchecked.empty()) unchecked += fmt::format(" ({}: {})", kernel.name, kernel.unchecked);
         if (!kernel.managed.empty())
             ++managed;
@@ -393,7 +391,7 @@ void Service::report(const Job& job, const Result& result, bool from_cache, std:
     for (const auto& [reason, some] : refused)
         line += fmt::format(" ({}{}: {})", some.second,
                             some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
-    if (order.inside) line += fmt::format("; {} stop inside blocks{}", checked, unchecked);
+    if (order.inside) line += "; checks inside blocks" + (unchecked.empty() ? "" : ", none in" + unchecked);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

@@ -13,11 +13,11 @@ namespace smt::ptx::persistent {
 
 struct Loop {
     size_t head = 0;
-    std::vector<size_t> ends;   // blocks that branch back to it
-    std::vector<bool> blocks;   // inner loops included
+    std::vector<size_t> ends;  // blocks that branch back to it
+    std::vector<bool> blocks;  // inner loops included
     // Of one round, about: inner loops as often as is known, else kGuessedRounds; what waits counts as more.
     uint64_t instructions = 0;
-    uint64_t rounds = 0;        // if a counter with constant bounds says so; 0: not known
+    uint64_t rounds = 0;  // if a counter with constant bounds says so; 0: not known
 
     bool has(size_t block) const { return blocks[block]; }
     bool around(const Loop& other) const { return head != other.head && blocks[other.head]; }
