@@ -34,6 +34,10 @@ uint32_t preemptible_ticket_blocks(uint64_t block_ns);
 // Measured: stops of kernels with short tickets (docs/results.md#stop-error).
 inline constexpr double kNoticeNs = 12'000;
 
+// A stop may end longer blocks before their end, where they can be begun anew (rewriter/ptx/persistent/
+// inside.h). Between short ones a stop is as soon over, and loses nothing.
+inline constexpr uint64_t kLongBlockNs = 100'000;
+
 struct Stopped {
     double block_ns = 0;  // that a block adds to the launch
     int multiprocessors = 0;

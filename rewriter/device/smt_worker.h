@@ -42,6 +42,12 @@
 // a launch or none. The worker that draws the first ticket decides which. If the stop is too late, all blocks
 // have begun anyhow.
 //
+// In a kernel with checks inside its body (rewriter/ptx/persistent/inside.h) a stop with kInsideBit ends the
+// blocks at work, too. A thread that leaves a block at a check takes back the block's ticket and with it all
+// behind that, of which some may have run: `Control::abandoned` is the first one. A placed launch is taken
+// back as a whole. What is taken back is run again, and comes to the same there. So after such a stop the
+// tickets run are those below the number above and below the first one taken back.
+//
 // Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: one;
 // two with FreeWorker; without limit with WarpWorker, which uses no shared memory. Barriers: one per block
 // (Worker), one per ticket if nothing is shared within a block (FreeWorker), two per block if functions other
@@ -66,6 +72,9 @@ inline constexpr unsigned kNoQuota = 0xff;  // in a quota table: as many as fit
 // worker that sees an earlier change late must not take it for the stop, or it would refuse a ticket drawn
 // before the stop.
 inline constexpr unsigned kStopBit = 1u << 31;
+// Of a stop: blocks with checks inside are abandoned. The high half is this large in no other case.
+inline constexpr unsigned kInsideBit = 1u << 30;
+inline constexpr unsigned kStopInside = kStopBit | kInsideBit;
 
 enum LaunchFlags : unsigned {
     kHeld = 1,    // quota mode
@@ -79,8 +88,8 @@ enum LaunchFlags : unsigned {
 struct Mapping {
     unsigned launch;  // Launch::id
     unsigned sm;
-    unsigned blocks;
-    unsigned first;  // the first ticket it ran, relative to Launch::start
+    unsigned blocks;  // of its tickets; those of tickets that were taken back count
+    unsigned first;   // the first ticket it ran, relative to Launch::start
     // Nanoseconds that its last ticket took, modulo 2^32 (about 4 s). 0: not known (WarpWorker).
     unsigned last;
     unsigned long long began;  // ns by the GPU's global timer; with kHeld, when it had its place
@@ -98,6 +107,7 @@ struct Control {
     Mapping* map;
     unsigned resident[kMaxSms];  // workers on each SM (quota mode)
     unsigned char quota[kMaxSms];
+    unsigned abandoned;  // ~ the first ticket that was taken back; 0: none was
 };
 
 // A managed kernel's last parameter.
@@ -113,7 +123,7 @@ struct Launch {
     unsigned tickets;  // tickets for `total` blocks
 };
 
-static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
+static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) == 40 + 5 * kMaxSms,
               "host and device must agree");
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -257,6 +267,15 @@ __device__ __forceinline__ uint3 after(const Launch& launch, uint3 block, unsign
     const unsigned x = block.x + steps, rows = x / launch.grid[0], y = block.y + rows,
                    planes = y / launch.grid[1];
     return {x - rows * launch.grid[0], y - planes * launch.grid[1], block.z + planes};
+}
+
+// The absolute number of the ticket that covers a block.
+__device__ __forceinline__ unsigned ticket_of(const Launch& launch, uint3 block) {
+    if (launch.flags & kPlaced) return launch.start;
+    const unsigned planes = block.z - launch.origin[2];
+    const unsigned rows = planes * launch.grid[1] + block.y - launch.origin[1];
+    const unsigned blocks = rows * launch.grid[0] + block.x - launch.origin[0];
+    return launch.start + blocks / launch.chunk;
 }
 
 // Draws a ticket. The leader adds one plus its thread's x, which is 0. The addend must look as if it might
@@ -490,6 +509,20 @@ public:
     }
 };
 
+// A worker whose threads may leave a block before its end.
+template <typename Base>
+class Abandoning : public Base {
+public:
+    using Base::Base;
+
+    // Each thread that left the block at a check calls it, ahead of next() or depart(). The stop that it saw
+    // refuses all further tickets.
+    __device__ __forceinline__ void abandon() {
+        const Launch& launch = this->launch_;
+        atomicMax(&launch.control->abandoned, ~ticket_of(launch, Base::block()));
+    }
+};
+
 }  // namespace device
 
 // For kernels with shared memory or barriers.
@@ -523,12 +556,19 @@ public:
         return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]);
     }
 
-private:
+protected:
     const Launch& launch_;
+
+private:
     bool taken_ = false;
 };
 
-// The same, for kernels with functions that call block() or grid().
+// The same three, for kernels with checks inside their body.
+using AbandoningWorker = device::Abandoning<Worker>;
+using AbandoningFreeWorker = device::Abandoning<FreeWorker>;
+using AbandoningSingleWorker = device::Abandoning<SingleWorker>;
+
+// For kernels with functions that call block() or grid(): as Worker and SingleWorker.
 using SharedWorker = device::Told<Worker>;
 using SharedSingleWorker = device::Told<SingleWorker>;
 

@@ -144,6 +144,7 @@ public:
             changed_ = false;
             each([this](const Instruction& instruction) { follow(instruction); });
         }
+        each([this](const Instruction& instruction) { count(instruction); });
         each([this](const Instruction& instruction) { judge(instruction); });
         if (!effects_.refusal.empty()) return {effects_.refusal, {}, {}};
         return effects_;
@@ -223,6 +224,37 @@ private:
 
     // ---- what it does
 
+    void count(const Instruction& instruction) {
+        const auto named = [this](const Operand& each) {
+            if (each.kind == Operand::Kind::kRegister) ++named_[each.name];
+        };
+        if (instruction.guard) ++named_[instruction.guard->name];
+        for (const Operand& operand : instruction.operands) persistent::each_operand(operand, named);
+        if (instruction.opcode == Opcode::kAtom && !instruction.operands.empty())
+            persistent::each_operand(instruction.operands[0], [this](const Operand& each) {
+                if (each.kind == Operand::Kind::kRegister) --named_[each.name];
+            });
+    }
+
+    // An atomic of shared memory that leaves the same whatever the order of the threads.
+    bool in_any_order(const Instruction& instruction) {
+        using enum Modifier;
+        const auto operation = instruction.first({kAdd, kMin, kMax, kAnd, kOr, kXor});
+        const bool integer = std::ranges::all_of(instruction.types, [](Type type) {
+            return type == Type::kU32 || type == Type::kS32 || type == Type::kB32 || type == Type::kU64 ||
+                   type == Type::kS64 || type == Type::kB64;
+        });
+        if (!operation || !integer || !is_private(space_of(instruction))) return false;
+        if (instruction.first({kAcquire, kRelease, kAcqRel, kSharedCluster, kAsync})) return false;
+        bool unread = true;
+        if (instruction.opcode == Opcode::kAtom)
+            persistent::each_operand(instruction.operands[0], [&](const Operand& each) {
+                unread &= each.kind != Operand::Kind::kRegister || named_[each.name] == 0;
+            });
+        if (!operation_) operation_ = operation;
+        return unread && operation_ == operation;
+    }
+
     void judge(const Instruction& instruction) {
         for (const Operand& operand : instruction.operands)
             persistent::each_operand(operand, [this](const Operand& each) {
@@ -244,7 +276,8 @@ private:
                 return refuse("it calls a function");
             case Opcode::kAtom:
             case Opcode::kRed:
-                return refuse("it has atomics");
+                if (!in_any_order(instruction)) refuse("it has atomics");
+                return;
             default:
                 if (!computes(instruction) && !only_steers(instruction))
                     refuse(std::string("it has the instruction ") + name(instruction.opcode));
@@ -284,6 +317,8 @@ private:
     std::map<std::string, uint32_t> parameters_;  // their offsets
     std::set<std::string> own_;                   // variables of shared and local memory
     std::map<std::string, Origin> registers_;
+    std::map<std::string, size_t> named_;  // registers: how often, but for results of atomics
+    std::optional<Modifier> operation_;    // of its atomics
     Effects effects_;
     bool changed_ = false;
 };

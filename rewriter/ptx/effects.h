@@ -11,10 +11,11 @@
 // product, a quotient and a shifted value are taken for no address. A pointer stays in the memory that the
 // parameter points into, as C++ demands.
 //
-// In doubt it is refused: atomics (shared memory's, too: their order decides what they return), accesses that
-// are volatile or ordered, which other blocks or programs may answer, fences, calls, textures, registers of
-// which the value depends on place or time (%smid, %clock), and what may end the context (trap). What is left
-// computes the same whenever it reads the same.
+// In doubt it is refused: atomics (but for those of shared memory whose order makes no difference: all of one
+// operation on integers, with results that nothing reads), accesses that are volatile or ordered, which other
+// blocks or programs may answer, fences, calls, textures, registers of which the value depends on place or
+// time (%smid, %clock), and what may end the context (trap). What is left computes the same whenever it reads
+// the same.
 #pragma once
 
 #include <cstdint>

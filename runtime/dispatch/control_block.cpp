@@ -16,6 +16,14 @@ constexpr size_t kHighHalf = offsetof(smt::Control, word) + 4;
 constexpr size_t kRefused = offsetof(smt::Control, refused);
 static_assert(kRefused % 8 == 0 && offsetof(smt::Control, verdict) == kRefused + 4);
 
+CUstreamBatchMemOpParams write32(CUdeviceptr address, uint32_t value) {
+    CUstreamBatchMemOpParams operation{};
+    operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    operation.writeValue.address = address;
+    operation.writeValue.value = value;
+    return operation;
+}
+
 CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
     CUstreamBatchMemOpParams operation{};
     operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
@@ -74,8 +82,11 @@ CUresult ControlBlock::open(CUstream control) {
 
 CUresult ControlBlock::reset(CUstream stream) {
     change_ = said_ = 0;
-    std::array operations{write64(at(kRefused), 0), write64(at(offsetof(smt::Control, word)), 0)};
-    return driver_.cuStreamBatchMemOp_v2(stream, operations.size(), operations.data(), 0);
+    std::array operations{write64(at(kRefused), 0), write64(at(offsetof(smt::Control, word)), 0),
+                          write32(at(offsetof(smt::Control, abandoned)), 0)};
+    const bool abandoned = std::exchange(inside_, false);
+    return driver_.cuStreamBatchMemOp_v2(stream, abandoned ? operations.size() : operations.size() - 1,
+                                         operations.data(), 0);
 }
 
 CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
@@ -86,8 +97,9 @@ CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
                                         stream);
 }
 
-CUresult ControlBlock::stop(CUstream control) {
-    said_ = ++change_ | smt::kStopBit;
+CUresult ControlBlock::stop(CUstream control, bool inside) {
+    said_ = ++change_ | (inside ? smt::kStopInside : smt::kStopBit);
+    inside_ |= inside;
     return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), said_, 0);
 }
 
@@ -101,6 +113,16 @@ CUresult ControlBlock::report(CUstream stream, State* pinned) {
     static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 &&
                   sizeof(State) == 12);
     return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
+}
+
+CUresult ControlBlock::read_abandoned(CUstream control, uint32_t* first) {
+    *first = ~0u;
+    if (!inside_) return CUDA_SUCCESS;
+    uint32_t word = 0;
+    SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(&word, at(offsetof(smt::Control, abandoned)), sizeof word, control));
+    SMT_TRY(driver_.cuStreamSynchronize(control));
+    *first = ~word;
+    return CUDA_SUCCESS;
 }
 
 CUresult ControlBlock::read_residents(CUstream control, uint64_t* workers) {

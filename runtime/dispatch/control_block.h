@@ -61,7 +61,7 @@ public:
     CUresult reset(CUstream stream);
     CUresult set_quotas(CUstream stream, const QuotaTable& quotas);  // precondition: no worker is running
 
-    CUresult stop(CUstream control);
+    CUresult stop(CUstream control, bool inside);                        // smt::kInsideBit
     CUresult change_quotas(CUstream control, const QuotaTable& quotas);  // workers may be running
 
     // Ticket state, as the workers left it.
@@ -76,6 +76,9 @@ public:
     // Whether all writes on `control` had arrived when `state` was read. A write that arrives after a reset
     // would stop an unrelated launch.
     bool up_to_date(const State& state) const { return state.change == said_; }
+    // The first ticket that was taken back since the reset; all workers have left. ~0: none was. Waits for
+    // the copy, if a stop with kInsideBit was written.
+    CUresult read_abandoned(CUstream control, uint32_t* first);
     // Number of workers of a quota-mode run that have a place now. Waits for the copy.
     CUresult read_residents(CUstream control, uint64_t* workers);
     // Entries written to the ring since the last call, oldest first. `lost`: entries overwritten before they
@@ -91,6 +94,7 @@ private:
     uint32_t mapped_ = 0;  // entries read so far
     uint32_t change_ = 0;  // number of the last change
     uint32_t said_ = 0;    // last value written to the word's high half
+    bool inside_ = false;  // a stop with kInsideBit was written since the reset
 };
 
 }  // namespace smt::runtime::dispatch

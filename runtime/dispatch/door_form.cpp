@@ -95,7 +95,7 @@ bool DoorForm::worth_stopping(const Work& work) const {
     return saved > std::chrono::duration<double, std::nano>(parts_.dispatcher.least_saved()).count();
 }
 
-CUresult DoorForm::stop() { return doors_.stop(parts_.dispatcher.supplies().control()); }
+CUresult DoorForm::stop(bool /*inside*/) { return doors_.stop(parts_.dispatcher.supplies().control()); }
 
 CUresult DoorForm::report(const Work& first, const Work& last) {
     return doors_.report(parts_.detour.where(), first.run, last.run, parts_.markers.words().frontiers.data());

@@ -27,7 +27,7 @@ public:
     }
     // Whether a stop would save enough of its time; else its CTAs need not ask.
     bool worth_stopping(const Work& work) const override;
-    CUresult stop() override;
+    CUresult stop(bool inside) override;
     CUresult report(const Work& first, const Work& last) override;
     CUresult collect(const Work& first) override;
     // Enqueues a copy of the frontier of a run that is under way to StreamWords::frontier. Does not wait.

@@ -22,7 +22,7 @@ CUresult GraphForm::launch(Work& work) {
     return graph_->launch(parts_.stream, work.done != 0, !idle_, &work.run);
 }
 
-CUresult GraphForm::stop() { return graph_->stop(parts_.dispatcher.supplies().control()); }
+CUresult GraphForm::stop(bool /*inside*/) { return graph_->stop(parts_.dispatcher.supplies().control()); }
 
 // The words are read when the graph has ended.
 CUresult GraphForm::report(const Work&, const Work&) { return CUDA_SUCCESS; }

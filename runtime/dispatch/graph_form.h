@@ -23,7 +23,7 @@ public:
         return prepare(work, true, anew);
     }
     CUresult run(Work& work, uint64_t) override { return launch(work); }
-    CUresult stop() override;
+    CUresult stop(bool inside) override;
     CUresult report(const Work& first, const Work& last) override;
     CUresult collect(const Work& first) override;
     void settle(Work& work) override;

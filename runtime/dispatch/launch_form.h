@@ -57,7 +57,10 @@ public:
     // has to wait for its end.
     virtual bool let_pass() { return false; }
     virtual bool worth_stopping(const Work&) const { return true; }
-    virtual CUresult stop() = 0;  // all launches that are in flight, or the run
+    // Whether a stop should end the blocks of `work` before their end, of which they are begun anew.
+    virtual bool ends_blocks(const Work&) const { return false; }
+    // All launches that are in flight, or the run. `inside`: blocks that can be begun anew are ended.
+    virtual CUresult stop(bool inside) = 0;
     // Enqueues a report of how far launches got, from the first to the last in flight.
     virtual CUresult report(const Work& first, const Work& last) = 0;
     // The report is there. `first`: as in report().

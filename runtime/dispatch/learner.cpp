@@ -49,6 +49,10 @@ void Learner::ran(const Work& work, uint64_t before, bool by_itself) {
     launched->by_itself = by_itself;
 }
 
+void Learner::begun_anew(const Work& work) {
+    if (Launched* const launched = find(work.launch)) launched->begun_anew = true;
+}
+
 void Learner::begin_learning() {
     if (!std::exchange(learning_, true)) partial_reads_ = 0;
 }
@@ -87,12 +91,17 @@ void Learner::learn_slice(const Launched& launched) {
 
 // The last launch in flight mostly causes the time that a stop takes, so it is attributed to that. An average
 // over the last few stops.
-void Learner::stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns) {
-    dispatcher_.notes().stopped(tenant_, name, said_ns, over_ns, std::exchange(longest_, {}));
-    ManagedFunction* const function = learns ? last().function : nullptr;
+void Learner::stopped(const Preemptor::Stop& stop, uint64_t over_ns, uint64_t lost) {
+    dispatcher_.notes().stopped(tenant_, stop.name, stop.said_ns, over_ns, std::exchange(longest_, {}), lost);
+    ManagedFunction* const function = stop.unmanaged ? nullptr : last().function;
     if (!function) return;
-    const uint64_t took = over_ns - said_ns, before = function->stop_ns.load(std::memory_order_relaxed);
-    function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
+    const uint64_t took = over_ns - stop.said_ns;
+    const auto learn = [&](std::atomic<uint64_t>& average) {
+        const uint64_t before = average.load(std::memory_order_relaxed);
+        average.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
+    };
+    learn(function->stop_ns);
+    if (!stop.inside) learn(function->waited_ns);
     if (function->known) function->known->stopped(last().shape, took);
 }
 
@@ -119,7 +128,7 @@ void Learner::take(ControlBlock& control, uint64_t stop_ns, bool goes_on) {
     for (const auto& [launch, workers] : by_launch) {
         Launched* const known = find(launch);
         if (!known) continue;
-        if (known->function) learn(*known, workers);
+        if (known->function && !known->begun_anew) learn(*known, workers);
         partial |= known->seen < known->blocks;
         if (dispatcher_.maps()) dispatcher_.notes().mappings(tenant_, known->name, workers);
     }

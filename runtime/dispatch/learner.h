@@ -11,6 +11,7 @@
 
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/placement.h"
+#include "runtime/dispatch/preemptor.h"
 #include "runtime/dispatch/slice_cost.h"
 #include "runtime/dispatch/work.h"
 
@@ -33,6 +34,7 @@ public:
         uint64_t blocks = 0;  // that it runs
         uint64_t alone = 0;   // Dispatcher::alone() when it began
         bool stopped = false;
+        bool begun_anew = false;  // blocks of it were ended before their end: nothing is learnt from it
         // Of quota mode: a slice of the launch `number`, which is watched.
         bool slice = false;
         bool even = false;  // the same number of CTAs on each SM of `placement`
@@ -55,6 +57,7 @@ public:
     Launched& last() { return launched_[(launches_ - 1) % launched_.size()]; }
     // It has ended or was stopped; blocks done `before`.
     void ran(const Work& work, uint64_t before, bool by_itself);
+    void begun_anew(const Work& work);           // ahead of ran()
     bool learning() const { return learning_; }  // launches in flight show how long a block takes
     void begin_learning();
     // Before a slice of `work` begins. True: its workers are to write mappings, as it is watched.
@@ -62,8 +65,8 @@ public:
     // Reads the mappings written so far. `stop_ns` not 0: duration of the stop that has ended. `goes_on`:
     // launches are unfinished.
     void take(ControlBlock& control, uint64_t stop_ns, bool goes_on);
-    // A stop of the kernel `name` has ended. `learns`: managed launches were in flight.
-    void stopped(uint32_t name, uint64_t said_ns, uint64_t over_ns, bool learns);
+    // A stop has ended. `lost`: blocks that are begun anew.
+    void stopped(const Preemptor::Stop& stop, uint64_t over_ns, uint64_t lost);
     void forget_code();
     Placement& placement() { return placement_; }  // of quota-mode runs, where workers write mappings
 

@@ -228,18 +228,28 @@ bool ManagedStream::stop() {
     return stop_in_flight();
 }
 
+// The first launch is the one that runs. But all look at one word, and one that has checks and must not be
+// begun anew would leave its blocks, too.
+bool ManagedStream::ends_blocks_in_flight() {
+    const LaunchQueue::Works& in_flight = queue_.in_flight();
+    return form_of(in_flight.front()).ends_blocks(in_flight.front()) &&
+           std::ranges::all_of(in_flight,
+                               [](const Work& work) { return !work.function->checked || work.repeats; });
+}
+
 // In pass-through mode with launches in flight. False: not possible now.
 bool ManagedStream::stop_in_flight() {
     if (markers_.reached() < preemptor_.ready()) return false;
     const uint64_t said = dispatcher_.now_ns();
     LaunchQueue::Works& in_flight = queue_.in_flight();
     LaunchForm& form = form_of(in_flight.front());
-    if (form.stop() != CUDA_SUCCESS) return false;
+    const bool inside = ends_blocks_in_flight();
+    if (form.stop(inside) != CUDA_SUCCESS) return false;
     // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
     // is unknown what has run; the context is lost then.
     if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS || mark_by_write() != CUDA_SUCCESS)
         gone_ = true;
-    preemptor_.begin_stop({said, learner_.last().name, false});
+    preemptor_.begin_stop({said, learner_.last().name, false, inside});
     preemptor_.take(Event::kStop, dispatcher_.now());
     return true;
 }
@@ -268,9 +278,11 @@ CUresult ManagedStream::halt() {
 
 CUresult ManagedStream::halt_run() {
     if (!preemptor_.takes(Event::kHalt)) return CUDA_SUCCESS;
-    preemptor_.begin_stop({dispatcher_.now_ns(), learner_.last().name, false});
+    const Work& work = queue_.waiting().front();
+    const bool inside = form_of(work).ends_blocks(work);
+    preemptor_.begin_stop({dispatcher_.now_ns(), learner_.last().name, false, inside});
     preemptor_.take(Event::kHalt, preemptor_.since());  // tickets are refused: no further run or workers
-    return form_of(queue_.waiting().front()).stop();
+    return form_of(work).stop(inside);
 }
 
 CUresult ManagedStream::settle() {
@@ -301,7 +313,8 @@ CUresult ManagedStream::settle() {
     const Preemptor::Stop& stop = preemptor_.stop();
     learner_.take(persistent_.control(), stopped ? over - stop.said_ns : 0, queue_.first());
     learner_.placement().end();
-    if (stopped) learner_.stopped(stop.name, stop.said_ns, over, !stop.unmanaged);
+    const uint64_t lost = persistent_.take_lost();
+    if (stopped) learner_.stopped(stop, over, lost);
     const CUresult status = come_to_rest();
     tell_changed();
     return status;

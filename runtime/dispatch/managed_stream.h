@@ -200,6 +200,7 @@ private:
     bool runs_with_quotas() const;
     bool stops_soon() const;  // the tenant is preemptible, and its stops are to be short
     bool stop_in_flight();
+    bool ends_blocks_in_flight();
     CUresult halt_run();
     CUresult settle();
     // GPU time received (gpu_time.h): of launches that are over, and of those in flight that are about to be

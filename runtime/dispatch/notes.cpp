@@ -41,7 +41,7 @@ void Notes::note_if_long(const Tenant& tenant, const char* what, schedule::TimeP
 }
 
 void Notes::stopped(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns,
-                    const LongestTicket& longest) {
+                    const LongestTicket& longest, uint64_t lost) {
     journal::Entry entry = this->entry(journal::Kind::kStopped, tenant);
     entry.text = kernel_name;
     entry.time_ns = over_ns;
@@ -49,6 +49,7 @@ void Notes::stopped(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns
     entry.start_ns = longest.start_ns;
     entry.end_ns = longest.end_ns;
     entry.blocks_together = longest.blocks;
+    entry.grid[0] = static_cast<uint32_t>(std::min<uint64_t>(lost, ~0u));
     write(entry);
 }
 

@@ -25,7 +25,7 @@ public:
     void note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since);
     // A stop that was decided at `said_ns`; the last worker had left at `over_ns`.
     void stopped(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns,
-                 const LongestTicket& longest);
+                 const LongestTicket& longest, uint64_t lost);  // `lost`: blocks begun anew
     // The kernel's saturating CTA count: `ctas` per SM, of the `fits` that fit (saturating_ctas.h).
     void saturating(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
     void mappings(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);

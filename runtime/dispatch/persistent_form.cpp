@@ -20,6 +20,9 @@ constexpr uint64_t kTicketsEach = 16;
 constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
 constexpr uint64_t kWorthALook = 50'000;  // ns of a ticket, a hundred times what a look costs
+// After so many stops in a row that ended blocks of a launch and left none over, the next one waits for
+// their end: a launch that is stopped again and again comes to its end, too.
+constexpr uint32_t kMostBegunAnew = 8;
 // After so many quota-mode runs in which no worker found a place, quotas are ignored.
 constexpr uint32_t kMostFruitless = 2;
 
@@ -182,6 +185,16 @@ CUresult PersistentForm::launch(Work& work) {
     return CUDA_SUCCESS;
 }
 
+// Chimera (Park et al., ASPLOS 2015) flushes a block where its end would be waited for too long. How far a
+// block is is not known here, so the time of a whole one counts, or that of stops that waited for the blocks'
+// end.
+bool PersistentForm::ends_blocks(const Work& work) const {
+    if (!work.function->checked || !work.repeats || work.begun_anew >= kMostBegunAnew) return false;
+    const uint64_t waited = work.function->waited_ns.load(std::memory_order_relaxed);
+    return parts_.tenant.stress ||
+           std::max(waited, expected_block_ns(work)) >= profiler::models::kLongBlockNs;
+}
+
 CUresult PersistentForm::report(const Work&, const Work&) {
     return control_.report(parts_.detour.where(), &parts_.markers.words().left);
 }
@@ -196,8 +209,20 @@ CUresult PersistentForm::collect(const Work&) {
         taken = std::max(taken, each.taken), refused = std::max(refused, each.refused);
         up_to_date |= control_.up_to_date(each);
     }
-    run_ = taken - refused;
-    return up_to_date ? CUDA_SUCCESS : parts_.dispatcher.driver().cuStreamSynchronize(control_stream());
+    if (!up_to_date) SMT_TRY(parts_.dispatcher.driver().cuStreamSynchronize(control_stream()));
+    uint32_t abandoned = 0;
+    SMT_TRY(control_.read_abandoned(control_stream(), &abandoned));
+    taken_ = taken - refused;
+    run_ = std::min(taken_, abandoned);
+    return CUDA_SUCCESS;
+}
+
+void PersistentForm::settle(Work& work) {
+    const uint64_t over = work.over_at(run_), lost = work.over_at(taken_) - over;
+    if (lost) parts_.learner.begun_anew(work);
+    work.begun_anew = over ? 0 : work.begun_anew + (lost != 0);
+    lost_ += lost;
+    work.settle(run_);
 }
 
 CUresult PersistentForm::rest(bool* anew) {

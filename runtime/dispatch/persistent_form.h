@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 
 #include "runtime/dispatch/launch_form.h"
 
@@ -22,10 +23,11 @@ public:
     CUresult launch(Work& work) override;
     CUresult prepare_run(const Work& work, const QuotaTable& quotas, bool* anew) override;
     CUresult run(Work& work, uint64_t blocks) override;
-    CUresult stop() override { return control_.stop(control_stream()); }
+    bool ends_blocks(const Work& work) const override;
+    CUresult stop(bool inside) override { return control_.stop(control_stream(), inside); }
     CUresult report(const Work&, const Work&) override;
     CUresult collect(const Work&) override;
-    void settle(Work& work) override { work.settle(run_); }
+    void settle(Work& work) override;
     void settle_run(Work& work, bool halted) override;
 
     // Of the run of quota mode, `work`:
@@ -35,6 +37,8 @@ public:
     // The GPU has no work of this stream: the next launch counts its tickets from 0.
     CUresult rest(bool* anew);
     ControlBlock& control() { return control_; }
+    // Blocks that were under way or over and are run again, since the last call.
+    uint64_t take_lost() { return std::exchange(lost_, 0); }
 
 private:
     struct Growth {
@@ -54,8 +58,10 @@ private:
     ControlBlock control_;
     bool used_ = false;  // the control block was used since its reset
     uint32_t next_ticket_ = 0;
-    uint32_t run_ = 0;   // tickets run, by the last report
-    QuotaTable quotas_;  // of the run of quota mode
+    uint32_t taken_ = 0;  // tickets taken and not refused, by the last report
+    uint32_t run_ = 0;    // those of them that were not taken back
+    uint64_t lost_ = 0;   // blocks of those that were
+    QuotaTable quotas_;   // of the run of quota mode
     // Quota-mode runs in a row in which no worker found a place.
     uint32_t fruitless_ = 0;
     uint64_t fruitless_of_ = 0;                          // launch of these runs

@@ -51,6 +51,7 @@ public:
         uint64_t said_ns = 0;    // when it was decided
         uint32_t name = 0;       // kernel that it stops
         bool unmanaged = false;  // only unmanaged work was in flight
+        bool inside = false;     // blocks at work are ended, too
     };
     void begin_stop(const Stop& stop) { stop_ = stop; }
     const Stop& stop() const { return stop_; }

@@ -59,6 +59,7 @@ struct ManagedFunction {
     bool waits = false;                // of kDoor: a block may wait for another one
     std::atomic<uint32_t> cluster{1};  // of kDoor: CTAs of a cluster in all its launches
     Reuse reuse = Reuse::kAlways;      // whether a worker may run further blocks
+    bool checked = false;              // a stop may end its blocks before their end (smt::kInsideBit)
     uint32_t registers = 0;            // per thread; 0: not known
     uint32_t static_shared = 0;        // bytes
     std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
@@ -100,14 +101,16 @@ struct ManagedFunction {
     }
 
     void forget() {
-        fitting_.store(0), block_ns.store(0), stop_ns.store(0), alone.forget(), queued.forget(),
-            enough.forget();
+        fitting_.store(0), block_ns.store(0), stop_ns.store(0), waited_ns.store(0), alone.forget(),
+            queued.forget(), enough.forget();
     }
 
     // ns of a block when its kernel had the device to itself. Determines the blocks per ticket. 0: not known.
     std::atomic<uint64_t> block_ns{0};
     // Recent ns from the decision to stop the kernel until its last worker had left. 0: never stopped.
     std::atomic<uint64_t> stop_ns{0};
+    // The same of stops that waited for the end of its blocks. 0: there was none.
+    std::atomic<uint64_t> waited_ns{0};
     LaunchTimes alone;      // without other tenants' work on the device
     LaunchTimes queued;     // one behind the other, perhaps beside other tenants' (launch_ahead.h)
     SaturatingCtas enough;  // used where the kernel is preemptible
@@ -149,6 +152,7 @@ struct KernelCall {
     std::vector<char> parameters;               // the program's
     std::vector<CUlaunchAttribute> attributes;  // of kDoor
     uint32_t unit = 1;                          // of kDoor: blocks of a cluster
+    bool repeats = false;                       // of a checked function: blocks of it may be begun anew
     uint64_t key = 0;                           // what tells it from others of its shape; 0: nothing
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
@@ -173,9 +177,10 @@ struct Work : KernelCall {
     uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
     uint64_t before = 0;  // likewise: nothing of its stream is in front of it; 0: not marked
     std::chrono::steady_clock::time_point issued{};  // by the dispatcher's clock
-    uint64_t run = 0;      // of kDoor and kGraph: the place or number of the run under way
-    uint32_t early = 0;    // of kDoor: its DoorStep::early
-    bool endures = false;  // of kDoor: its launch under way cannot be stopped, and runs to its end
+    uint64_t run = 0;         // of kDoor and kGraph: the place or number of the run under way
+    uint32_t early = 0;       // of kDoor: its DoorStep::early
+    uint32_t begun_anew = 0;  // how often in a row a stop ended its blocks, and none was over
+    bool endures = false;     // of kDoor: its launch under way cannot be stopped, and runs to its end
 
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
@@ -210,10 +215,14 @@ struct Work : KernelCall {
         done = stopped ? std::clamp(reached, done, done + covered) : done + covered;
         covered = 0;
     }
-    // Accounts for an ended launch. `run`: tickets run by the stream's count.
-    void settle(uint32_t run) {
+    // Blocks of its launch under way that are over. `run`: tickets run by the stream's count.
+    uint64_t over_at(uint32_t run) const {
         const uint32_t mine = std::min(run > ticket ? run - ticket : 0, tickets);
-        done += std::min<uint64_t>(uint64_t{mine} * chunk, covered);
+        return std::min<uint64_t>(uint64_t{mine} * chunk, covered);
+    }
+    // Accounts for an ended launch.
+    void settle(uint32_t run) {
+        done += over_at(run);
         tickets = covered = 0;
     }
 

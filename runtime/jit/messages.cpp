@@ -28,6 +28,28 @@ bool read_language(Reader& reader, Language& language) {
     return language >= Language::kCuda && language <= Language::kLink;
 }
 
+void pack(Packer& to, const std::set<ptx::Origins>& all) {
+    to.scalar<uint64_t>(all.size());
+    for (const ptx::Origins& origins : all) {
+        to.scalar<uint64_t>(origins.size());
+        for (const uint32_t offset : origins) to.scalar(offset);
+    }
+}
+
+std::set<ptx::Origins> read_origins(Reader& reader) {
+    std::set<ptx::Origins> all;
+    const uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) reader.reject();
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        ptx::Origins origins;
+        const uint64_t offsets = reader.scalar<uint64_t>();
+        if (offsets > kMostItems) reader.reject();
+        for (uint64_t j = 0; j < offsets && reader.good(); ++j) origins.insert(reader.scalar<uint32_t>());
+        all.insert(std::move(origins));
+    }
+    return all;
+}
+
 bool send_all(int descriptor, const void* data, size_t bytes) {
     const char* at = static_cast<const char*>(data);
     while (bytes) {
@@ -101,6 +123,7 @@ std::string encode(const Order& order) {
     to.string(order.proves);
     to.array(order.image);
     to.list(order.variables);
+    to.scalar<uint32_t>(order.inside);
     to.scalar<uint64_t>(order.inputs.size());
     for (const Input& input : order.inputs) {
         to.scalar(input.type);
@@ -124,6 +147,11 @@ std::string encode(const Result& result) {
         to.string(kernel.reason);
         to.scalar(kernel.reuse);
         to.scalar<uint32_t>(kernel.system_atomics);
+        to.string(kernel.unchecked);
+        to.scalar<uint32_t>(kernel.checked.has_value());
+        if (!kernel.checked) continue;
+        pack(to, kernel.checked->reads);
+        pack(to, kernel.checked->writes);
     }
     to.string(result.reason);
     to.string(result.log);
@@ -162,6 +190,7 @@ std::optional<Order> decode_order(std::string_view bytes) {
     order.proves = read_string(reader);
     order.image = read_array(reader);
     order.variables = read_list(reader);
+    order.inside = reader.scalar<uint32_t>() != 0;
     const uint64_t inputs = reader.scalar<uint64_t>();
     if (inputs > kMostItems) return std::nullopt;
     for (uint64_t i = 0; i < inputs && reader.good(); ++i) {
@@ -192,6 +221,12 @@ std::optional<Result> decode_result(std::string_view bytes) {
         kernel.reuse = reader.scalar<Reuse>();
         if (kernel.reuse > Reuse::kNever) reader.reject();
         kernel.system_atomics = reader.scalar<uint32_t>() != 0;
+        kernel.unchecked = read_string(reader);
+        if (reader.scalar<uint32_t>() != 0) {
+            kernel.checked.emplace();
+            kernel.checked->reads = read_origins(reader);
+            kernel.checked->writes = read_origins(reader);
+        }
         result.kernels.push_back(std::move(kernel));
     }
     result.reason = read_string(reader);

@@ -34,8 +34,8 @@ constexpr std::string_view kPtxCompiler = SMT_PTX_COMPILER;
 constexpr std::string_view kPtxCompiler;
 #endif
 
-std::string index_key(const std::string& identity) {
-    return digest({"index", kProven, kFormVersion, identity});
+std::string index_key(const std::string& identity, bool inside) {
+    return digest({"index", kProven, kFormVersion, inside ? "inside" : "", identity});
 }
 
 // `origin`: where a source is from.
@@ -87,6 +87,7 @@ void Service::submit(TenantId tenant, Source source, std::string directory, std:
     job->order = {std::move(source), form_of(image), ""};
     job->order.directory = std::move(directory);
     job->order.proves = job->image_identity;
+    job->order.inside = settings_.inside;
     job->identity = digest({"captured", encode(job->order)});
     job->order.image = std::move(image);
     enqueue(tenant, std::move(job));
@@ -104,13 +105,13 @@ std::string Service::request(TenantId tenant, std::string_view image, const Choi
         job->origin = "indexed";
         job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
         job->order.ptx = choices.ptx.text;
+        job->order.inside = settings_.inside;
         job->order.variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
-        const std::string identity = job->identity;
         job->order.image = image;
-        enqueue(tenant, std::move(job));
-        return identity;
+        enqueue(tenant, job);
+        return job->identity;
     }
     return "";
 }
@@ -120,6 +121,7 @@ std::string Service::submit_ptx(TenantId tenant, PtxChoice choice, const Target&
     job->order.source.text = std::move(choice.text);
     job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
+    job->order.inside = settings_.inside;
     if (!target.text_only) job->order.architecture = fmt::format("sm_{}", target.architecture);
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(tenant, std::move(job));
@@ -236,7 +238,7 @@ void Service::forget(TenantId tenant) {
 }
 
 ResultPointer Service::from_index(const std::string& identity, const std::string& image_identity) {
-    std::optional<std::string> key = cache_.load(index_key(identity));
+    std::optional<std::string> key = cache_.load(index_key(identity, settings_.inside));
     std::optional<std::string> bytes = key ? cache_.load(*key) : std::nullopt;
     std::optional<Result> result = bytes ? decode_result(*bytes) : std::nullopt;
     if (!result) return nullptr;
@@ -314,18 +316,18 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
     }
     Result result = compiler.compile(job.order);
     result.language = job.order.language;
-    if (result.lasting && !result.refuted &&
-        job.order.language != Language::kLink) {  // which nvJitLink is not in the key
+    // Which nvJitLink is not in the key.
+    if (result.lasting && !result.refuted && job.order.language != Language::kLink) {
         cache_.store(key, encode(result));
-        cache_.store(index_key(job.identity), key);
+        cache_.store(index_key(job.identity, job.order.inside), key);
         if (result.shared && !result.image.empty() && !job.image_identity.empty())
-            cache_.store(index_key(job.image_identity), key);
+            cache_.store(index_key(job.image_identity, job.order.inside), key);
     }
     return result;
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    return digest({"result, 3", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
+    return digest({"result, 4", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {
@@ -371,7 +373,9 @@ void Service::warn(const std::string& lacking) {
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
     std::map<std::string, std::pair<size_t, std::string>> refused;  // by reason: how many, and one of them
+    std::string unchecked;
     for (const CompiledKernel& kernel : result.kernels) {
+        if (!kernel.unchecked.empty()) unchecked += fmt::format(" ({}: {})", kernel.name, kernel.unchecked);
         if (!kernel.managed.empty())
             ++managed;
         else if (auto& [count, name] = refused[kernel.reason]; ++count == 1)
@@ -387,6 +391,7 @@ void Service::report(const Job& job, const Result& result, bool from_cache, std:
     for (const auto& [reason, some] : refused)
         line += fmt::format(" ({}{}: {})", some.second,
                             some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
+    if (order.inside) line += "; checks inside blocks" + (unchecked.empty() ? "" : ", none in" + unchecked);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

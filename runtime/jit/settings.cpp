@@ -62,6 +62,7 @@ Settings read_settings(const std::string& own_folder) {
     settings.compiles_ptx = !smt::settings::is(Id::kPtxCompiler, "driver");
     settings.doors = flag_of(Id::kDoors);
     settings.ptx = flag_of(Id::kPtx);
+    settings.inside = flag_of(Id::kInside);
     settings.ptx_bytes = number_of(Id::kPtxSize);
     settings.cache_folder = cache_folder();
     settings.cache_bytes = number_of(Id::kCacheSize);

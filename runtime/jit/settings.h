@@ -17,6 +17,7 @@ struct Settings {
     bool compiles_ptx = true;                // the worker, not the driver
     bool doors = true;                       // kernels of machine code get the door
     bool ptx = true;                         // whether images without known source are managed by their PTX
+    bool inside = false;                     // managed forms by PTX get checks inside their blocks
     uint64_t ptx_bytes = 2ull << 20;         // of more PTX than this no managed form is made
     std::string cache_folder;
     uint64_t cache_bytes = 1ull << 30;

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rewriter/device/reuse.h"
+#include "rewriter/ptx/effects.h"
 
 namespace smt::runtime::jit {
 
@@ -75,6 +77,7 @@ struct Order {
     std::string image =
         {};  // the program's own, that what is made must lack nothing of; of PTX and machine code: empty
     std::vector<std::string> variables = {};  // that the managed image must have, whatever the image shows
+    bool inside = false;                      // managed forms by PTX get checks inside their blocks
 };
 
 struct CompiledKernel {
@@ -84,6 +87,9 @@ struct CompiledKernel {
     std::string reason;            // why it was refused
     Reuse reuse = Reuse::kAlways;  // of its workers
     bool system_atomics = false;   // for the whole system; known where its PTX was read
+    // Of a managed form with checks inside its blocks (rewriter/ptx/persistent/inside.h).
+    std::optional<ptx::Effects> checked = {};
+    std::string unchecked = {};  // why it has none, if it was to have them
 };
 
 // Either an image, which holds all that the program's own does and the managed forms besides, or a reason

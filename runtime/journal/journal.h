@@ -33,7 +33,7 @@ enum class Kind : uint32_t {
     kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the end of the last
                    // worker; with SMT_JOURNAL=mapping start_ns and end_ns of the longest ticket that the
                    // stop waited for, by the GPU's global timer, and blocks_together = blocks of a
-                   // ticket
+                   // ticket; grid[0] = blocks that it ended or that were over, and are begun anew
     kIntoGraph = 9,  // a kernel became part of a graph: every field of a launch except times
     kGpuTime = 10,   // of a kernel so far, estimated (dispatch/kernel_times.h): session, name, text and value
                      // as of a launch; end_ns = ns of all its launches in dispatcher's stream `stream`,

@@ -24,6 +24,25 @@ its place is gone: runs 1 1 0 0, taken 2, refused 0, resident 0
 its place is gone, the number is late: runs 1 1 0 0, taken 2, refused 0, resident 0
 its place is gone, and it does not look: runs 1 1 1 0, taken 3, refused 0, resident 0
 a stop: runs 1 1 0 0, taken 3, refused 1, resident 0
+""",
+    "inside": """\
+blocks apart, no thread leaves: taken 125, refused 0, taken back from none
+blocks free, no thread leaves: taken 125, refused 0, taken back from none
+blocks apart, the first block: taken 102, refused 1, taken back from 100
+blocks free, the first block: taken 102, refused 1, taken back from 100
+blocks apart, the sixth: taken 107, refused 1, taken back from 105
+blocks free, the sixth: taken 107, refused 1, taken back from 105
+blocks apart, the sixth, of tickets of three: taken 103, refused 1, taken back from 101
+blocks free, the sixth, of tickets of three: taken 103, refused 1, taken back from 101
+blocks apart, a later row and plane: taken 116, refused 1, taken back from 114
+blocks free, a later row and plane: taken 116, refused 1, taken back from 114
+blocks apart, likewise, of tickets of four: taken 105, refused 1, taken back from 103
+blocks free, likewise, of tickets of four: taken 105, refused 1, taken back from 103
+blocks apart, the last: taken 113, refused 1, taken back from 111
+blocks free, the last: taken 113, refused 1, taken back from 111
+blocks apart, placed: taken 124, refused 0, taken back from 100
+one block, placed: taken 124, refused 0, taken back from 100
+one block, the tenth: taken 110, refused 0, taken back from 109
 """}
 
 

@@ -11,8 +11,9 @@ stress.py program SMT PROGRAM [ARGUMENT...]      one that checks its results its
         undisturbed
 
 Options: --schedules N, --iterations N, --seed N (the first one), --half-way N (fewer launches stopped half
-way are an error). With --doors kernels have doors and no managed forms, on --sms N multiprocessors: on few of
-them small grids take many waves, and between two waves there is something to stop.
+way are an error). With --inside kernels have checks inside their blocks, and --anew N says how many blocks
+must have been begun anew. With --doors kernels have doors and no managed forms, on --sms N multiprocessors:
+on few of them small grids take many waves, and between two waves there is something to stop.
 """
 import argparse
 import collections
@@ -34,6 +35,7 @@ LEFT_ALONE_BY_PTX = {"indirect", "early_return_indirect"}
 STOPS_ONLY = 1 << 31   # in a seed: runtime/dispatch/experiments.h
 # By the device's clock what is stopped, and where, does not depend on this machine's speed.
 DOORS = {"SMT_SIM": "doors=1,dispatch_clock=1,sms={sms}", "SMT_COMPILE": "ptx=0"}
+INSIDE = {"SMT_COMPILE": "inside=1,wait=10"}
 NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 
 
@@ -53,13 +55,15 @@ def server(smt, **settings):
 
 
 def schedules(smt, tenant):
-    """And how many launches were stopped half way."""
+    """How many launches were stopped half way, too, and how many blocks were begun anew."""
     log = subprocess.run([smt, "log",
                           "--json"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-    notes = [note["text"] for line in log.splitlines() if '"kind":"note"' in line and
-             (note := json.loads(line))["tenant"] == tenant]
-    found = [found for note in notes if (found := NOTE.search(note))]
-    return sum(int(each[1]) for each in found), sum(int(each[2]) for each in found)
+    entries = [json.loads(line) for line in log.splitlines()
+               if '"kind":"note"' in line or '"kind":"stopped"' in line]
+    entries = [entry for entry in entries if entry["tenant"] == tenant]
+    found = [found for entry in entries if (found := NOTE.search(entry["text"]))]
+    return (sum(int(each[1]) for each in found), sum(int(each[2]) for each in found),
+            sum(entry.get("blocks_begun_anew", 0) for entry in entries))
 
 
 def run(smt, command, *options):
@@ -81,9 +85,9 @@ class Stress:
     def __init__(self, smt, options):
         self.smt, self.wanted, self.first_seed = smt, options.schedules, options.seed
         self.iterations = str(options.iterations)
-        self.half_way = options.half_way
+        self.half_way, self.anew = options.half_way, options.anew
         self.settings = {name: value.format(sms=options.sms) for name, value in DOORS.items()
-                         } if options.doors else {}
+                         } if options.doors else INSIDE if options.inside else {}
 
     def stress(self, seed):
         """At the door there is nothing but stops: every other seed has as many as there can be."""
@@ -92,16 +96,16 @@ class Stress:
     def go_through(self, name, command, check):
         """Runs a command until its kernels have been through so many schedules; `check` says what its output
         means, or raises."""
-        seed, count, half_way = self.first_seed, 0, 0
-        while count < self.wanted:
+        seed, count, half_way, anew = self.first_seed, 0, 0, 0
+        while count < self.wanted or anew < self.anew:
             found = check(run(self.smt, command, "--stress", self.stress(seed), "--tenant", name))
-            count, half_way = schedules(self.smt, name)
+            count, half_way, anew = schedules(self.smt, name)
             print(f"seed {seed}: {found}, {count} schedules", flush=True)
             seed += 1
             assert seed - self.first_seed < MOST_SEEDS * max(1, self.wanted / 200), \
                 f"only {count} schedules: is the program managed at all?"
         assert half_way >= self.half_way, f"{name}: {half_way} launches stopped half way, not {self.half_way}"
-        print(f"{name}: right under {count} schedules, {half_way} half way")
+        print(f"{name}: right under {count} schedules, {half_way} half way, {anew} blocks begun anew")
 
     def example(self, checksums, program):
         name = pathlib.Path(program).name
@@ -147,7 +151,7 @@ class Stress:
                 command = [managed, name, self.iterations]
                 if by_ptx and name in LEFT_ALONE_BY_PTX:
                     check(run(self.smt, command, "--stress", str(self.first_seed), "--tenant", name))
-                    count, _ = schedules(self.smt, name)
+                    count, *_ = schedules(self.smt, name)
                     assert count == 0, f"{name} is managed by its PTX"
                 else:
                     self.go_through(name, command, check)
@@ -162,6 +166,8 @@ def main():
     parser.add_argument("--doors", action="store_true")
     parser.add_argument("--sms", type=int, default=1)
     parser.add_argument("--half-way", type=int, default=0)
+    parser.add_argument("--inside", action="store_true")
+    parser.add_argument("--anew", type=int, default=0)
     parser.add_argument("--schedules", type=int, default=200)
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     parser.add_argument("--seed", type=int, default=1)

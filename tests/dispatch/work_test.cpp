@@ -43,6 +43,15 @@ TEST_CASE("the last ticket of several blocks may be for fewer", "[dispatch]") {
     CHECK(done_after(work, 3) == 10);
 }
 
+TEST_CASE("blocks of tickets that were taken back are not done", "[dispatch]") {
+    // Tickets 1000 to 1019 were taken, and that of block 12 taken back: so is all behind it.
+    const Work work = issued(100, 1000, 100, 1, 100);
+    CHECK(work.over_at(1020) - work.over_at(1012) == 8);
+    CHECK(done_after(work, 1012) == 12);
+    const Work chunks = issued(10, 0, 3, 4, 10);
+    CHECK(chunks.over_at(3) - chunks.over_at(1) == 6);
+}
+
 TEST_CASE("a launch goes on from where it stopped", "[dispatch]") {
     Work work = issued(1ull << 33, 0, 1u << 30, 1, 1u << 30);
     work.settle(1u << 30);

@@ -10,12 +10,14 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
     using namespace smt::ptx;
-    const persistent::Output output =
-        persistent::persist(std::string_view(reinterpret_cast<const char*>(data), size));
-    if (output.text.empty() == output.reason.empty()) std::abort();
-    if (output.text.empty()) return 0;
-    auto parsed = parse(output.text);
-    if (!std::holds_alternative<Module>(parsed) || print(std::get<Module>(parsed)) != output.text)
-        std::abort();
+    for (const bool inside : {false, true}) {
+        const persistent::Output output =
+            persistent::persist(std::string_view(reinterpret_cast<const char*>(data), size), inside);
+        if (output.text.empty() == output.reason.empty()) std::abort();
+        if (output.text.empty()) return 0;
+        auto parsed = parse(output.text);
+        if (!std::holds_alternative<Module>(parsed) || print(std::get<Module>(parsed)) != output.text)
+            std::abort();
+    }
     return 0;
 }

@@ -252,6 +252,24 @@ TEST_CASE("messages survive their way, and nonsense is refused") {
     for (size_t cut = 0; cut < bytes.size(); ++cut)
         CHECK(!decode_order(std::string_view(bytes).substr(0, cut)));
     CHECK(!decode_order(bytes + "trailing"));
+    given.inside = true;
+    CHECK(encode(given) != bytes);  // a cached form has checks or has none
+    CHECK(decode_order(encode(given))->inside);
+
+    Result result;
+    result.kernels.push_back({"k", "k", "smt_k", "", smt::Reuse::kAlways});
+    result.kernels.push_back({"l", "l", "smt_l", "", smt::Reuse::kAlways});
+    result.kernels[0].checked = smt::ptx::Effects{"", {{0}, {8, 16}}, {{24}}};
+    result.kernels[1].unchecked = "it has no loop";
+    std::optional<Result> made = decode_result(encode(result));
+    REQUIRE(made);
+    CHECK(made->kernels[0].checked == result.kernels[0].checked);
+    CHECK(!made->kernels[1].checked);
+    CHECK(made->kernels[1].unchecked == "it has no loop");
+    const std::string whole = encode(result);
+    for (size_t cut = 0; cut < whole.size(); ++cut)
+        CHECK(!decode_result(std::string_view(whole).substr(0, cut)));
+
     const std::string many(8, '\xff');
     CHECK(!decode_result(many + many + many));
     CHECK(!decode_ready(many));

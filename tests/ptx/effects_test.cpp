@@ -127,7 +127,13 @@ TEST_CASE("effects: what is refused", "[ptx][effects]") {
     };
     refused("atom.global.add.u32 %r6, [%rd7], 1;\n", "it has atomics");
     refused("red.global.add.u32 [%rd7], 1;\n", "it has atomics");
-    refused("atom.shared.add.u32 %r6, [tile], 1;\n", "it has atomics");
+    refused("atom.shared.add.u32 %r6, [tile], 1;\nst.global.u32 [%rd7], %r6;\n", "it has atomics");
+    refused("atom.shared.add.u32 %r6, [tile], 1;\natom.shared.max.u32 %r7, [tile], %r1;\n", "it has atomics");
+    refused("atom.shared.add.f32 %f1, [tile], %f2;\n", "it has atomics");
+    refused("atom.shared.exch.b32 %r6, [tile], %r1;\n", "it has atomics");
+    refused("atom.shared.cas.b32 %r6, [tile], %r1, %r2;\n", "it has atomics");
+    refused("atom.shared::cluster.add.u32 %r6, [tile], 1;\n", "it has atomics");
+    refused("atom.add.u32 %r6, [%rd7], 1;\n", "it has atomics");
     refused("ld.volatile.global.u32 %r6, [%rd7];\n", "it has accesses that are volatile or ordered");
     refused("ld.acquire.gpu.global.u32 %r6, [%rd7];\n", "it has accesses that are volatile or ordered");
     refused("st.release.gpu.global.u32 [%rd7], %r1;\n", "it has accesses that are volatile or ordered");
@@ -140,6 +146,12 @@ TEST_CASE("effects: what is refused", "[ptx][effects]") {
     refused("trap;\n", "it has the instruction trap");
     refused("call f, ();\n", "it calls a function", ".func f()\n{\nret;\n}\n");
     refused("st.global.u32 [4096], %r1;\n", "it writes memory of which the address is not a parameter");
+}
+
+TEST_CASE("effects: atomics of shared memory whose order makes no difference", "[ptx][effects]") {
+    CHECK(of("atom.shared.add.u32 %r6, [tile], 1;\natom.shared.add.u32 %r6, [tile+4], 2;\n").refusal.empty());
+    CHECK(of("red.shared.max.s32 [tile], %r1;\n").refusal.empty());
+    CHECK(of("atom.shared.xor.b64 %rd9, [tile], %rd1;\n").refusal.empty());
 }
 
 TEST_CASE("effects: a text that cannot be parsed has none", "[ptx][effects]") {

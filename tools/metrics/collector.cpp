@@ -66,6 +66,7 @@ void JournalCount::add(const Reader& reader, const Entry& entry) {
             break;
         case Kind::kStopped:
             tally.stops.add(static_cast<double>(entry.value) * kNs);
+            tally.begun_anew += entry.grid[0];
             break;
         default:
             break;
@@ -249,6 +250,11 @@ void Collector::expose_journals(Exposition& out) const {
     each_tally("smt_tenant_stop_seconds", Type::kHistogram,
                "From the decision to stop its kernel to the end of the kernel's last block.",
                [&](const Tally& tally, const Labels& labels) { out.histogram(labels, tally.stops); });
+    each_tally("smt_tenant_blocks_begun_anew", Type::kCounter,
+               "Blocks that a stop ended before their end, and those over behind them, which are run again.",
+               [&](const Tally& tally, const Labels& labels) {
+                   out.sample("_total", labels, static_cast<double>(tally.begun_anew));
+               });
     out.family("smt_journal_lost_entries", Type::kCounter,
                "Entries that were overwritten before they were read.");
     for (const auto& [key, server] : servers_)

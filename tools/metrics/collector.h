@@ -36,6 +36,7 @@ struct Tally {
     std::map<std::string, uint64_t> launches;      // by how they were run
     std::map<std::string, BySession> unsupported;  // calls, by function
     uint64_t sessions = 0, decisions = 0;
+    uint64_t begun_anew = 0;  // blocks, after stops
     Histogram stops;
 };
 

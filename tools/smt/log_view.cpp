@@ -199,9 +199,10 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
             return;
         case Kind::kStopped:
             fmt::print(
-                "{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision{}\n", time, tenant,
+                "{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision{}{}\n", time, tenant,
                 kernel(entry.text), static_cast<double>(entry.value) / 1e3,
-                timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "");
+                timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "",
+                entry.grid[0] ? fmt::format("; {} of its blocks are begun anew", entry.grid[0]) : "");
             return;
         case Kind::kGpuTime:
             return;
@@ -243,9 +244,11 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
             : entry.kind == Kind::kSessionClosed ? fmt::format(R"(,"gpu_ns":{})", entry.end_ns)
             : entry.kind == Kind::kGpuTime ? fmt::format(R"(,"stream":{},"gpu_ns":{},"gpu_ns_one_wave":{})",
                                                          entry.stream, entry.end_ns, entry.start_ns)
-            : entry.kind == Kind::kStopped && timed(entry)
-                ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})", entry.start_ns,
-                              entry.end_ns, entry.blocks_together)
+            : entry.kind == Kind::kStopped
+                ? (timed(entry) ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})",
+                                              entry.start_ns, entry.end_ns, entry.blocks_together)
+                                : "") +
+                      fmt::format(R"(,"blocks_begun_anew":{})", entry.grid[0])
                 : "");
     }
     fmt::print("\n");

@@ -67,10 +67,12 @@ void call_copies(Instruction& instruction, const std::set<std::string>& copied, 
     instruction.operands[1].name = copy_name(facts.resolve(name));
 }
 
-// How a thread ends, `number`th copy: what the form has behind its place, with labels of its own.
+// How a thread ends, `number`th copy: what the form has behind its place, with labels of its own. In a form
+// for bodies with checks it first says that the thread has not left at one.
 std::vector<Statement> departure(const Form& form, size_t number) {
     const std::vector<Statement>& all = form.entry.body->statements;
     Scope tail;
+    if (!form.behind.empty()) tail.statements.push_back(form.behind.front());
     for (size_t i = form.place + 1; i < all.size(); ++i) {
         tail.statements.push_back(all[i]);
         auto* instruction = std::get_if<Instruction>(&all[i]);
@@ -260,6 +262,7 @@ Function compose(const Function& entry, const Verdict& verdict, const ModuleFact
         around.statements.emplace_back(label(kDone));
         if (verdict.copies) around.statements.emplace_back(await_copies());
     }
+    around.statements.insert(around.statements.end(), form.behind.begin(), form.behind.end());
     return managed;
 }
 

@@ -127,6 +127,19 @@ Graph graph_of(const Scope& body, const Test& alone) {
     return graph;
 }
 
+std::vector<bool> ways_from(const Graph& graph, size_t from, size_t join) {
+    std::vector<bool> found(graph.blocks.size(), false);
+    std::vector<size_t> open{from};
+    while (!open.empty()) {
+        const size_t at = open.back();
+        open.pop_back();
+        if (at == join || found[at]) continue;
+        found[at] = true;
+        open.insert(open.end(), graph.blocks[at].next.begin(), graph.blocks[at].next.end());
+    }
+    return found;
+}
+
 // Cooper, Harvey and Kennedy's algorithm on the reversed graph.
 std::vector<size_t> postdominators(const Graph& graph) {
     constexpr size_t kNone = static_cast<size_t>(-1);

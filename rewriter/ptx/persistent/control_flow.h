@@ -26,6 +26,9 @@ struct Graph {
 // Instructions that pass the test stand alone in their blocks. Views the scope.
 Graph graph_of(const Scope& body, const Test& alone);
 
+// The blocks to which `from` leads, itself included, without passing `join`.
+std::vector<bool> ways_from(const Graph& graph, size_t from, size_t join);
+
 // For each block the nearest one that every way out passes; exit() of itself, and where there is no way out.
 std::vector<size_t> postdominators(const Graph& graph);
 

@@ -52,6 +52,8 @@ public:
         return differs(last);
     }
 
+    const std::vector<bool>& apart() const { return apart_; }
+
     // Only some of the threads that come to it may do it.
     bool is_for_some(const Instruction& instruction) const {
         return instruction.guard && may_differ(of_register(instruction.guard->name));
@@ -172,30 +174,7 @@ private:
     std::vector<bool> apart_;   // blocks where only some threads may come by
 };
 
-// A barrier that waits for every thread of the block which has not left.
-bool waits_for_all(const Instruction& instruction) {
-    if (instruction.opcode != Opcode::kBar && instruction.opcode != Opcode::kBarrier) return false;
-    if (instruction.guard || instruction.has(Modifier::kWarp) || instruction.has(Modifier::kCluster) ||
-        instruction.has(Modifier::kArrive))
-        return false;
-    return instruction.operands.size() == (instruction.has(Modifier::kRed) ? 3 : 1);
-}
-
 using Blocks = std::vector<bool>;
-
-// The blocks to which `from` leads, itself included, without passing `join`.
-Blocks ways_from(const Graph& graph, size_t from, size_t join) {
-    Blocks found(graph.blocks.size(), false);
-    std::vector<size_t> open{from};
-    while (!open.empty()) {
-        const size_t at = open.back();
-        open.pop_back();
-        if (at == join || found[at]) continue;
-        found[at] = true;
-        open.insert(open.end(), graph.blocks[at].next.begin(), graph.blocks[at].next.end());
-    }
-    return found;
-}
 
 // The blocks from which a thread can leave without passing `operation` or a block in `barriers`.
 Blocks ways_out(const Graph& graph, size_t operation, const Blocks& barriers) {
@@ -230,6 +209,18 @@ std::vector<Side> sides_of(const Graph& graph, const Divergence& divergence) {
 }
 
 }  // namespace
+
+bool waits_for_all(const Instruction& instruction) {
+    if (instruction.opcode != Opcode::kBar && instruction.opcode != Opcode::kBarrier) return false;
+    if (instruction.guard || instruction.has(Modifier::kWarp) || instruction.has(Modifier::kCluster) ||
+        instruction.has(Modifier::kArrive))
+        return false;
+    return instruction.operands.size() == (instruction.has(Modifier::kRed) ? 3 : 1);
+}
+
+std::vector<bool> apart(const Function& function, const Graph& graph, Team team) {
+    return Divergence(function, graph, team).apart();
+}
 
 bool leaves_early(const Function& function, const Test& wide, Team team) {
     const Graph graph = graph_of(*function.body, wide);

@@ -23,4 +23,11 @@ namespace smt::ptx::persistent {
 // is said of warps holds where a block is a whole number of warps wide.
 bool leaves_early(const Function& function, const Test& wide, Team team);
 
+// The blocks by which only some of a team's threads may come, or all at different times. `graph`: of its
+// body.
+std::vector<bool> apart(const Function& function, const Graph& graph, Team team);
+
+// A barrier that waits for every thread of the block which has not left.
+bool waits_for_all(const Instruction& instruction);
+
 }  // namespace smt::ptx::persistent

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "rewriter/ptx/parser.h"
@@ -13,8 +14,9 @@ namespace smt::ptx::persistent {
 namespace {
 
 constexpr const char* kMarker = "smt_body";
-constexpr std::array kNames = {"smt_form_worker", "smt_form_free",   "smt_form_warp",
-                               "smt_form_shared", "smt_form_single", "smt_form_single_shared"};
+constexpr std::array kNames = {"smt_form_worker",         "smt_form_free",         "smt_form_warp",
+                               "smt_form_shared",         "smt_form_single",       "smt_form_single_shared",
+                               "smt_form_worker_checked", "smt_form_free_checked", "smt_form_single_checked"};
 
 // %r12 to %smt_r12, $L__BB0_1 to $smt_L__BB0_1. Names that are apart already stay.
 void set_apart(std::string& name) {
@@ -64,8 +66,11 @@ bool read_form(Function&& entry, Form* form) {
     erase_hints(statements);
     for (size_t i = 0; i < statements.size(); ++i) {
         auto* scope = std::get_if<Scope>(&statements[i]);
-        if (!scope || scope->statements.empty() || !is_marker(scope->statements.back())) continue;
-        scope->statements.pop_back();
+        if (!scope) continue;
+        const auto marker = std::find_if(scope->statements.begin(), scope->statements.end(), is_marker);
+        if (marker == scope->statements.end()) continue;
+        form->behind.assign(marker + 1, scope->statements.end());
+        scope->statements.erase(marker, scope->statements.end());
         form->place = i;
         ++found;
     }

@@ -5,6 +5,9 @@
 // loop's registers and, last, the place for a kernel's body:
 //
 //   { .reg .b32 %smt_block<3>; ... mov.b32 %smt_block0, %smt_r112; ... .pragma "smt_body"; }
+//
+// Where a body may be left at a check (inside.h), the scope goes on behind that place: the body's end falls
+// through to there, and a thread that leaves it at a check goes to $smt_abandon.
 #pragma once
 
 #include <array>
@@ -15,18 +18,29 @@
 
 namespace smt::ptx::persistent {
 
-enum class FormKind { kWorker, kFree, kWarp, kShared, kSingle, kSingleShared };
+enum class FormKind {
+    kWorker,
+    kFree,
+    kWarp,
+    kShared,
+    kSingle,
+    kSingleShared,
+    kWorkerChecked,
+    kFreeChecked,
+    kSingleChecked
+};
 
 const char* name_of(FormKind kind);  // "worker"
 
 struct Form {
     Function entry;
-    size_t place = 0;  // among its statements: the scope for the body, without the pragma
+    size_t place = 0;               // among its statements: the scope for the body, up to the pragma
+    std::vector<Statement> behind;  // what that scope has behind it
 };
 
 struct Forms {
     std::vector<Declaration> helpers;  // what the loop calls and shares
-    std::array<Form, 6> forms;         // by FormKind
+    std::array<Form, 9> forms;         // by FormKind
     std::string problem;               // why there are none
 
     const Form& operator[](FormKind kind) const { return forms[static_cast<size_t>(kind)]; }

@@ -7,6 +7,7 @@
 
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/persistent/compose.h"
+#include "rewriter/ptx/persistent/inside.h"
 #include "rewriter/ptx/persistent/rules.h"
 #include "rewriter/ptx/persistent/walk.h"
 #include "rewriter/ptx/printer.h"
@@ -60,7 +61,7 @@ Function declaration_of(const Function& function) {
 
 class Persist {
 public:
-    explicit Persist(Module& module) : module_(module), facts_(module) {}
+    Persist(Module& module, bool inside) : module_(module), facts_(module), inside_(inside) {}
 
     void run(Output& output) {
         for (const Declaration& declaration : module_.declarations) {
@@ -71,12 +72,13 @@ public:
             const std::vector<const Facts*> reached = facts_.reach(function->name);
             const bool system =
                 std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->system; });
-            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse,
-                                    verdict.limit,  "", system};
+            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse, verdict.limit, "", "",
+                                    system};
             if (verdict.refusal.empty()) {
+                const Function body = inside_ ? with_checks(*function, verdict, kernel) : *function;
                 kernel.managed = managed_name(function->name, verdict);
                 kernel.form = name_of(verdict.form);
-                entries_.emplace_back(compose(*function, verdict, facts_));
+                entries_.emplace_back(compose(body, verdict, facts_));
                 copied_.insert(verdict.copied.begin(), verdict.copied.end());
                 matrices_ |= has_matrices(*function);
             }
@@ -91,6 +93,14 @@ public:
     }
 
 private:
+    Function with_checks(const Function& function, Verdict& verdict, PersistentKernel& kernel) const {
+        Inside inside = check_inside(function, module_, verdict);
+        kernel.unchecked = std::move(inside.refusal);
+        kernel.checked = kernel.unchecked.empty();
+        if (kernel.checked) kernel.effects = std::move(inside.effects);
+        return kernel.checked ? std::move(inside.function) : function;
+    }
+
     // In front of the debug sections, which end a module: the loop, then functions (which may call each other
     // in any order), then kernels.
     void add() {
@@ -121,6 +131,7 @@ private:
 
     Module& module_;
     const ModuleFacts facts_;
+    const bool inside_;
     std::vector<Function> entries_;
     std::set<std::string> copied_;
     bool matrices_ = false;
@@ -128,7 +139,7 @@ private:
 
 }  // namespace
 
-Output persist(std::string_view text) {
+Output persist(std::string_view text, bool inside) {
     Output output;
     output.reason = forms().problem;
     if (!output.reason.empty()) return output;
@@ -140,7 +151,7 @@ Output persist(std::string_view text) {
     Module& module = std::get<Module>(parsed);
     output.reason = refuse_module(module);
     if (output.reason.empty()) output.reason = refuse_names(text);
-    if (output.reason.empty()) Persist(module).run(output);
+    if (output.reason.empty()) Persist(module, inside).run(output);
     return output;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rewriter/device/reuse.h"
+#include "rewriter/ptx/effects.h"
 
 namespace smt::ptx::persistent {
 
@@ -23,7 +24,10 @@ struct PersistentKernel {
     Reuse reuse = Reuse::kAlways;
     std::string limit;            // why it is not kAlways
     std::string form;             // of the loop: worker, free, shared, single, single_shared (forms.cu)
+    std::string unchecked;        // why a block is not left before its end; empty: it is, or was not to be
     bool system_atomics = false;  // it, or what it calls, has atomics for the whole system (.sys)
+    bool checked = false;         // it has checks inside
+    Effects effects = {};  // of a checked one: blocks are left in launches that do not write what they read
 };
 
 struct Output {
@@ -32,6 +36,7 @@ struct Output {
     std::string reason;                     // why there is no text
 };
 
-Output persist(std::string_view text);
+// `inside`: kernels get checks inside their blocks where that is possible (inside.h).
+Output persist(std::string_view text, bool inside = false);
 
 }  // namespace smt::ptx::persistent

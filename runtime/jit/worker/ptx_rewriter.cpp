@@ -9,13 +9,16 @@ namespace smt::runtime::jit {
 #ifdef SMT_HAVE_PTX_REWRITER
 
 Result rewrite_ptx(const Order& order) {
-    ptx::persistent::Output output = ptx::persistent::persist(order.source.text);
+    ptx::persistent::Output output = ptx::persistent::persist(order.source.text, order.inside);
     Result result;
     result.image = std::move(output.text);
     result.reason = std::move(output.reason);
-    for (const ptx::persistent::PersistentKernel& kernel : output.kernels)
-        result.kernels.push_back(
-            {kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse, kernel.system_atomics});
+    for (ptx::persistent::PersistentKernel& kernel : output.kernels) {
+        CompiledKernel& made = result.kernels.emplace_back();
+        made = {kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse, kernel.system_atomics};
+        if (kernel.checked) made.checked = std::move(kernel.effects);
+        made.unchecked = std::move(kernel.unchecked);
+    }
     result.language = Language::kPtx;
     result.lasting = true;
     return result;

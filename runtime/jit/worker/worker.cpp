@@ -139,6 +139,7 @@ std::optional<Result> by_own_ptx(const Order& order, std::string ptx,
     if (ptx.empty()) return std::nullopt;
     Order text;
     text.source.text = std::move(ptx);
+    text.inside = order.inside;
     Result result = rewrite_ptx(text);
     if (result.image.empty()) return std::nullopt;
     for (const CompiledKernel& kernel : wanted) {

@@ -178,7 +178,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     const bool awaits = found->late && !fresh.form.function;
     entry->looked.store(awaits ? LoadedKernel::kNeverLooked : LoadedKernel::kSettled);
     entry->treatment.store(journal_.name(treatment));
-    if (fresh.form.function) publish(*entry, fresh.form, treatment);
+    if (fresh.form.function) publish(*entry, fresh, treatment);
     give_door(*entry);
     entry->journal_name = journal_.name(name);
     entry->live.store(true);
@@ -285,9 +285,12 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Loaded
     const jit::Decision& decided = beside ? image.beside.form : image.form;
     if (!decided.compiled) return find_written(image, name, kernel);
     for (const jit::CompiledKernel& form : decided.compiled->kernels) {
-        if (form.symbol == name &&
-            take_managed(beside ? image.beside.module : image.module, form.managed, form.reuse, kernel))
-            return decided.by_ptx() ? "managed by PTX" : "managed by source";
+        if (form.symbol != name ||
+            !take_managed(beside ? image.beside.module : image.module, form.managed, form.reuse, kernel))
+            continue;
+        if (form.checked) kernel.checked = {decided.compiled, &*form.checked};
+        kernel.form.checked = form.checked.has_value();
+        return decided.by_ptx() ? "managed by PTX" : "managed by source";
     }
     const std::string why = decided.why_unmanaged(name);
     return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);

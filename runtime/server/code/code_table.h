@@ -68,6 +68,8 @@ struct LoadedKernel {
     // The managed form; null: none. Once set it stays. A launch reads it once.
     std::atomic<dispatch::ManagedFunction*> managed{nullptr};
     mutable dispatch::ManagedFunction form;  // what `managed` leads to; `known` is there without it
+    std::shared_ptr<const ptx::Effects>
+        checked;  // of a form with checks inside its blocks; null: it has none
     dispatch::DoorParameter door;
     mutable dispatch::ManagedFunction at_door;  // the kernel itself, stopped by its door; function null: not
     // Names of the journal: managed by source or PTX, valid with `managed`; unmanaged, and why.
@@ -221,7 +223,7 @@ private:
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
     std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;
     bool take_managed(CUmodule module, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
-    void publish(LoadedKernel& kernel, const dispatch::ManagedFunction& form, const std::string& treatment);
+    void publish(LoadedKernel& kernel, const LoadedKernel& found, const std::string& treatment);
     void withdraw(Image& image);
 
     dispatch::Dispatcher& dispatcher_;

@@ -33,11 +33,13 @@ void CodeTable::await_form(uint32_t id, std::unique_ptr<LateForm> late) {
 }
 
 // Launches read the form after `managed`, so it is whole before that is set.
-void CodeTable::publish(LoadedKernel& kernel, const dispatch::ManagedFunction& form,
-                        const std::string& treatment) {
+void CodeTable::publish(LoadedKernel& kernel, const LoadedKernel& found, const std::string& treatment) {
+    const dispatch::ManagedFunction& form = found.form;
+    kernel.checked = found.checked;
     kernel.form.function = form.function;
     kernel.form.launch_offset = form.launch_offset;
     kernel.form.reuse = form.reuse;
+    kernel.form.checked = form.checked;
     kernel.form.registers = form.registers;
     kernel.form.static_shared = form.static_shared;
     kernel.form.forget();
@@ -57,7 +59,7 @@ void CodeTable::take_form(Image& image, Beside beside) {
             const std::lock_guard attributes(attributes_);
             if (found.form.function) {
                 copy_attributes(driver_, kernel->function, found.form.function);
-                publish(*kernel, found.form, treatment);
+                publish(*kernel, found, treatment);
             } else {
                 kernel->treatment.store(journal_.name(treatment));
             }

@@ -18,6 +18,7 @@
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/launch_ranges.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -68,39 +69,6 @@ std::string find_left(const Stream& stream, const Log& log, std::set<size_t>* le
     return {};
 }
 
-// What a launch reads or writes by one of these parameters. Nothing: it is not known. A pointer to the end of
-// an allocation, where another one begins, counts as one to the other: that is where neighbours begin.
-std::optional<MemoryRange> range_of(const ptx::Origins& origins, const char* parameters, uint32_t bytes,
-                                    const TenantMemory& memory) {
-    std::optional<MemoryRange> found;
-    bool any = false;
-    for (const uint32_t offset : origins) {
-        uint64_t word = 0;
-        if (offset > bytes || bytes - offset < sizeof word) return std::nullopt;
-        std::memcpy(&word, parameters + offset, sizeof word);
-        if (word == 0) continue;
-        any = true;
-        BlockAllocator::Block block = memory.find(word);
-        if (block.bytes == 0) block = memory.find(word - 1);  // its end
-        if (block.bytes == 0 && (memory.may_touch(word, 1) || memory.may_touch(word - 1, 1)))
-            return std::nullopt;  // host memory, or a variable
-        if (block.bytes == 0) continue;
-        if (found) return std::nullopt;
-        found = MemoryRange{block.base, block.base + block.bytes};
-    }
-    return any ? found : MemoryRange{};  // a null pointer is not followed
-}
-
-bool ranges_of(const std::set<ptx::Origins>& all, const char* parameters, uint32_t bytes,
-               const TenantMemory& memory, MemoryRanges* ranges) {
-    for (const ptx::Origins& origins : all) {
-        const std::optional<MemoryRange> range = range_of(origins, parameters, bytes, memory);
-        if (!range) return false;
-        ranges->push_back(*range);
-    }
-    return true;
-}
-
 // The effects of launches, of images that are read once each.
 class EffectsReader {
 public:
@@ -123,12 +91,13 @@ public:
         if (found == all.end()) return "kernel " + kernel->name + " is not in the PTX";
         if (!found->second.refusal.empty()) return "kernel " + kernel->name + ": " + found->second.refusal;
         const char* const parameters = entry.record.data() + sizeof launch;
-        const auto ranges = [&](const std::set<ptx::Origins>& origins, MemoryRanges* to) {
-            return ranges_of(origins, parameters, kernel->parameter_bytes, session_.memory(), to);
-        };
-        if (!ranges(found->second.reads, &effects->reads) || !ranges(found->second.writes, &effects->writes))
+        std::optional<LaunchRanges> ranges =
+            ranges_of(found->second, parameters, kernel->parameter_bytes, session_.memory());
+        if (!ranges)
             return "kernel " + kernel->name +
                    ": a parameter points into no memory of the device, or several do";
+        effects->reads = std::move(ranges->reads);
+        effects->writes = std::move(ranges->writes);
         return {};
     }
 

@@ -3,7 +3,8 @@
 
     golden_test.py PTX_PERSIST|PTX_FENCE PTXAS|- FOLDER [--update]
 
-A golden file holds what the program's own code became, without the loop around it.
+A golden file holds what the program's own code became, without the loop around it. Cases named inside* get
+checks inside blocks; of all others it is looked at that they assemble with checks, too.
 """
 import concurrent.futures
 import difflib
@@ -23,14 +24,18 @@ def assembles(ptxas, architecture, text):
 
 def examine(program, ptxas, case):
     """The golden text, what is wrong with it, and for how many architectures it assembled."""
-    shown = subprocess.run([program, "--show", case], capture_output=True, text=True)
-    whole = subprocess.run([program, case], capture_output=True, text=True)
+    def made(*options):
+        return subprocess.run([program, *options, case], capture_output=True, text=True)
+
+    checks = ["--inside"] if case.stem.startswith("inside") else []
+    shown = made("--show", *checks)
     problems, count = shown.stderr, 0
-    text = "".join(line for line in whole.stdout.splitlines(True) if not line.startswith("// "))
-    if ptxas != "-" and text:
-        for architecture in ARCHITECTURES:
-            if assembles(ptxas, architecture, case.read_text()):
-                continue
+    texts = {"".join(line for line in whole.stdout.splitlines(True) if not line.startswith("// "))
+             for whole in (made(*checks), made("--inside"))} - {""}
+    for architecture in ARCHITECTURES if ptxas != "-" and texts else ():
+        if assembles(ptxas, architecture, case.read_text()):
+            continue
+        for text in texts:
             problem = assembles(ptxas, architecture, text)
             count += not problem
             problems += problem and f"for {architecture}: {problem}"

@@ -1,4 +1,5 @@
-// ptx_persist [--show] FILE: the managed form of a PTX module, and a comment for each kernel.
+// ptx_persist [--show] [--inside] FILE: the managed form of a PTX module, and a comment for each kernel.
+// --inside: with checks inside blocks.
 // --show: of what was added only what the program's own code became, without the loop around it.
 #include <fmt/format.h>
 
@@ -52,12 +53,13 @@ std::string limit(const persistent::PersistentKernel& kernel) {
     return (kernel.reuse == Reuse::kNever ? ", one block a worker: " : ", for whole warps: ") + kernel.limit;
 }
 
-int persist(const char* path, bool shows) {
-    const persistent::Output output = persistent::persist(read_text(path));
+int persist(const char* path, bool shows, bool inside) {
+    const persistent::Output output = persistent::persist(read_text(path), inside);
     for (const persistent::PersistentKernel& kernel : output.kernels) {
-        fmt::print("// {}: {}{}{}\n", kernel.name,
+        fmt::print("// {}: {}{}{}{}\n", kernel.name,
                    kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
-                   kernel.form.empty() ? "" : " (" + kernel.form + ")", limit(kernel));
+                   kernel.form.empty() ? "" : " (" + kernel.form + ")", limit(kernel),
+                   kernel.unchecked.empty() ? "" : ", not left inside a block: " + kernel.unchecked);
     }
     if (!output.reason.empty()) fmt::print("// left as it was: {}\n", output.reason);
     if (output.text.empty()) return 0;
@@ -82,10 +84,14 @@ int persist(const char* path, bool shows) {
 }  // namespace smt::ptx
 
 int main(int count, char** arguments) {
-    const bool shows = count == 3 && std::strcmp(arguments[1], "--show") == 0;
-    if (count != 2 && !shows) {
-        fmt::print(stderr, "usage: ptx_persist [--show] FILE\n");
+    bool shows = false, inside = false;
+    for (int i = 1; i + 1 < count; ++i) {
+        shows |= std::strcmp(arguments[i], "--show") == 0;
+        inside |= std::strcmp(arguments[i], "--inside") == 0;
+    }
+    if (count != 2 + shows + inside) {
+        fmt::print(stderr, "usage: ptx_persist [--show] [--inside] FILE\n");
         return 2;
     }
-    return smt::ptx::persist(arguments[count - 1], shows);
+    return smt::ptx::persist(arguments[count - 1], shows, inside);
 }

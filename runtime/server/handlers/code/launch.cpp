@@ -18,6 +18,7 @@
 #include "runtime/server/handlers/code/measured_launch.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/launch_ranges.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
@@ -170,6 +171,13 @@ bool is_pointer(Call& call, uint64_t word) {
     return call.session.memory().in_device_range(word, 1) || call.session.arena().contains(word, 1);
 }
 
+// Whether a stop may end blocks of the launch before their end.
+bool may_begin_anew(Call& call, const LoadedKernel& kernel, const dispatch::ManagedFunction& form,
+                    const Request& request) {
+    return form.checked &&
+           repeats(*kernel.checked, request.parameters, kernel.parameter_bytes, call.session.memory());
+}
+
 CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFunction& form,
                      const Request& request, Stream& stream, std::vector<CUlaunchAttribute> attributes) {
     const protocol::Launch& launch = request.launch;
@@ -187,6 +195,7 @@ CUresult launch_work(Call& call, const LoadedKernel& kernel, dispatch::ManagedFu
     if (call.session.dispatched().preemptible.load(std::memory_order_relaxed))  // else nothing is predicted
         work.key = launch_key(launch, kernel.parameters, request.parameters, kernel.parameter_bytes,
                               [&](uint64_t word) { return is_pointer(call, word); });
+    work.repeats = may_begin_anew(call, kernel, form, request);
     work.parameters.reserve(form.launch_offset + std::max(sizeof(smt::Launch), sizeof(smt::DoorLaunch)));
     work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
     const journal::Entry entry = work.entry;
