@@ -97,8 +97,9 @@ private:
         Inside inside = check_inside(function, module_, verdict);
         kernel.unchecked = std::move(inside.refusal);
         kernel.checked = kernel.unchecked.empty();
-        if (kernel.checked) kernel.effects = std::move(inside.effects);
-        return kernel.checked ? std::move(inside.function) : function;
+        if (!kernel.checked) return function;
+        kernel.effects = std::move(inside.effects);
+        return std::move(inside.function);
     }
 
     // In front of the debug sections, which end a module: the loop, then functions (which may call each other
