@@ -3,6 +3,10 @@ file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# The server for several users, which an administrator enables: always lib/, where systemd looks.
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/smtd@.service DESTINATION lib/systemd/system)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/smt.sysusers DESTINATION lib/sysusers.d RENAME smt.conf)
+
 # The demo, and its programs where they were built: they need nvcc, and are no part of `all`.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/demo.sh DESTINATION ${SMT_PROGRAM_DIR})
 foreach(kind IN ITEMS shared static)

@@ -20,6 +20,7 @@ constexpr size_t kTailBytes = 4096;  // at a log's end, searched for its last li
 constexpr size_t kShownBytes = 400;  // of that line
 
 constinit char log_path[2 * kFolderBytes] = {};
+constinit char log_place[160] = {};  // in place of log_path, of a system's server
 constinit int server_pid = 0;
 constinit std::atomic<bool> said{false};
 
@@ -50,23 +51,25 @@ bool last_line(const char* path, char (&line)[kShownBytes]) {
 
 }  // namespace
 
-void remember_server(const char* key, int pid) {
+void remember_server(const char* key, int pid, bool is_system) {
     char folder[kFolderBytes];
-    if (protocol::name_runtime_folder(folder, sizeof folder)) return;
-    snprintf(log_path, sizeof log_path, "%s/%s.log", folder, key);
     server_pid = pid;
+    if (is_system)
+        snprintf(log_place, sizeof log_place, "the administrator's (journalctl -u smtd@%s)", key);
+    else if (!protocol::name_runtime_folder(folder, sizeof folder))
+        snprintf(log_path, sizeof log_path, "%s/%s.log", folder, key);
 }
 
 void say_lost(const char* farewell) {
     if (said.exchange(true)) return;
     char log[sizeof log_path + 8], line[kShownBytes], text[sizeof log + 3 * kShownBytes];
     snprintf(log, sizeof log, "%s", log_path);
-    bool found = last_line(log, line);
-    for (int i = 1; !found && i <= kGenerations; ++i) {
+    bool found = log_path[0] && last_line(log, line);
+    for (int i = 1; log_path[0] && !found && i <= kGenerations; ++i) {
         snprintf(log, sizeof log, "%s.%d", log_path, i);
         found = last_line(log, line);
     }
-    if (!found) snprintf(log, sizeof log, "%s", log_path);
+    if (!found) snprintf(log, sizeof log, "%s", log_path[0] ? log_path : log_place);
     const char* const rest =
         "This program's CUDA calls return an error from now on: start it again. The server's log";
     int bytes;

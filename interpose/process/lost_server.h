@@ -4,7 +4,8 @@
 namespace smt::interpose {
 
 // Remembers where the session's server keeps its log, and which of the log's lines are that server's (`pid`).
-void remember_server(const char* key, int pid);
+// The log of a system's server is its administrator's.
+void remember_server(const char* key, int pid, bool is_system);
 
 // `farewell`: the server's last message. nullptr: there is none, and its last line in the log is shown
 // instead.

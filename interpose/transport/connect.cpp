@@ -81,7 +81,7 @@ CUresult connect_locked(CUdevice device) {
     SessionOpened opened;
     SessionFailure failure{};
     if (choose_server(name.key, failure) && open_session(name.key, name.visible_or_null, opened, failure)) {
-        remember_server(name.key, opened.server_pid);
+        remember_server(name.key, opened.server_pid, opened.is_system);
         enter_session(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
         capture::show_waiting();
         return CUDA_SUCCESS;

@@ -191,7 +191,7 @@ bool open_session(const char* key, const char* visible, SessionOpened& opened, S
     if (settings::find_problem(settings::kClient, failure.text, sizeof failure.text)) return false;
     uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
     while (true) {
-        int socket_fd = reach_server(key, visible, deadline, failure);
+        int socket_fd = reach_server(key, visible, deadline, &opened.is_system, failure);
         if (socket_fd < 0) return false;
         // A server that took long to start has its time for this all the same.
         const uint64_t answer_by = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;

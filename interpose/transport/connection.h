@@ -27,6 +27,7 @@ struct SessionOpened {
     char* arena = nullptr;
     char* device_range = nullptr;
     int server_pid = 0;
+    bool is_system = false;  // the system's server
 };
 
 // `key` names the GPU's server. `visible`: CUDA_VISIBLE_DEVICES for a server that is started here, or

@@ -17,7 +17,9 @@
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/protocol/server_process.h"
+#include "runtime/protocol/system_server.h"
 #include "runtime/settings/read.h"
 
 namespace smt::interpose {
@@ -147,6 +149,41 @@ int start_server(const char* directory, const char* key, const char* visible, co
     return result;
 }
 
+// A connected socket; or kNoServer and the reason, which is empty if there is no system's server of that GPU.
+int reach_system_server(const char* key, uint64_t deadline, SessionFailure& failure) {
+    failure.text[0] = 0;
+    const char* folder = protocol::system_folder();
+    uid_t owner = 0;
+    if (const char* problem = protocol::system_folder_problem(&owner)) {
+        if (errno != ENOENT)
+            explain(failure, "the system's folder %s is not used: %s; %s=0 is a server of one's own", folder,
+                    problem, settings::variable_of(settings::Id::kSystem));
+        return kNoServer;
+    }
+    char path[2 * kPathBytes];
+    snprintf(path, sizeof path, "%s/%s.sock", folder, key);
+    int socket_fd;
+    while ((socket_fd = try_connect(path)) == kNoServer && errno == ECONNREFUSED &&
+           now_nanoseconds() < deadline)
+        usleep(kRetryMicroseconds);  // it starts again
+    if (socket_fd == kNoServer) {
+        if (errno == EACCES)
+            explain(
+                failure,
+                "user %u is not in the group that may use the system's server, %s; the administrator can add "
+                "it, and %s=0 is a server of one's own",
+                static_cast<unsigned>(geteuid()), path, settings::variable_of(settings::Id::kSystem));
+        else if (errno != ENOENT)
+            explain(failure, "cannot connect to the system's server, %s: %s", path, strerrordesc_np(errno));
+        return kNoServer;
+    }
+    if (protocol::is_trusted_server(socket_fd, owner)) return socket_fd;
+    close(socket_fd);
+    return explain(failure, "%s is served by a process that is neither root's nor of the folder's owner",
+                   path),
+           kNoServer;
+}
+
 }  // namespace
 
 void explain(SessionFailure& failure, const char* format, ...) {
@@ -156,13 +193,29 @@ void explain(SessionFailure& failure, const char* format, ...) {
     va_end(arguments);
 }
 
-int reach_server(const char* key, const char* visible, uint64_t deadline, SessionFailure& failure) {
+int reach_server(const char* key, const char* visible, uint64_t deadline, bool* is_system,
+                 SessionFailure& failure) {
     char directory[kPathBytes], path[2 * kPathBytes];
+    const protocol::Wanted wanted = protocol::wanted_server(protocol::is_strict_key(key));
+    *is_system = wanted == protocol::Wanted::kSystem;
+    if (*is_system) {
+        const int socket_fd = reach_system_server(key, deadline, failure);
+        if (socket_fd == kNoServer && !failure.text[0])
+            explain(failure, "%s=1, and there is no system's server of this GPU: no %s/%s.sock",
+                    settings::variable_of(settings::Id::kSystem), protocol::system_folder(), key);
+        return socket_fd;
+    }
     if (!runtime_directory(directory, failure)) return kNoServer;
     snprintf(path, sizeof path, "%s/%s.sock", directory, key);
     int socket_fd = try_connect(path);
     if (socket_fd != kNoServer) return socket_fd;
-    if (errno == ENAMETOOLONG) return explain(failure, "%s is too long for a socket's name", path), kNoServer;
+    const int error = errno;
+    if (wanted == protocol::Wanted::kEither) {
+        socket_fd = reach_system_server(key, deadline, failure);
+        *is_system = socket_fd != kNoServer;
+        if (*is_system || failure.text[0]) return socket_fd;
+    }
+    if (error == ENAMETOOLONG) return explain(failure, "%s is too long for a socket's name", path), kNoServer;
     return start_server(directory, key, visible, path, deadline, failure);
 }
 

@@ -91,21 +91,26 @@ struct Hello {
     uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;                 // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;            // bytes; 0: the device's
-    uint32_t multiprocessors = 0;         // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;      // its share, in thousandths; 0: 1000
-    uint64_t p99_us = 0;                  // that its requests may take, at the 99th percentile; 0: not set
-    uint32_t slowdown_thousandths = 0;    // of that percentile by itself that it may have; 0: not set
-    uint32_t memory_wait_ms = 0;          // that an allocation may wait for room; 0: it does not
-    uint32_t kernel_limit = 0;            // seconds that a kernel may run without progress; 0: any time
-    uint32_t fenced = 0;                  // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
+    int32_t priority = 0;               // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;          // bytes; 0: the device's
+    uint32_t multiprocessors = 0;       // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;    // its share, in thousandths; 0: 1000
+    uint64_t p99_us = 0;                // that its requests may take, at the 99th percentile; 0: not set
+    uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
+    uint32_t memory_wait_ms = 0;        // that an allocation may wait for room; 0: it does not
+    uint32_t kernel_limit = 0;          // seconds that a kernel may run without progress; 0: any time
+    uint32_t fenced = 0;                // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
+    uint32_t limited = 0;               // 0; a system's server puts kLimited* here (runtime/server/peer.h)
+    uint32_t reserved = 0;
     char tenant[kTenantNameBytes] = {};   // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
     // NUL-terminated. Sessions may share memory if it is the same; empty: if the tenant's name is.
     char family[kTenantNameBytes] = {};
 };
-static_assert(sizeof(Hello) == 264);
+static_assert(sizeof(Hello) == 272);
+
+// What a program asked for and a system's server did not grant in full (Hello::limited).
+inline constexpr uint32_t kLimitedPriority = 1, kLimitedWeight = 2, kLimitedMemory = 4, kLimitedTarget = 8;
 
 enum class WelcomeStatus : uint32_t { kOk = 0, kVersionMismatch = 1, kRefused = 2, kNoDevice = 3 };
 
@@ -184,11 +189,14 @@ struct StatusReply {
     uint64_t host_bytes = 0;    // pinned and managed, held for tenants now
     uint64_t uptime_ms = 0;
     uint32_t tenants = 0;  // number of TenantStatus that follow; 0 unless requested (kTenants)
-    uint32_t reserved = 0;
+    // Of a system's server, for one who is no administrator: sessions of other users. None of their
+    // TenantStatus follows.
+    uint32_t others = 0;
+    uint64_t other_bytes = 0;            // device memory that they hold
     char policy[kPolicyNameBytes] = {};  // empty: no device
     char device[kMessageBytes] = {};
 };
-static_assert(sizeof(StatusReply) == 360);
+static_assert(sizeof(StatusReply) == 368);
 
 // What a device says about itself, for those that have no session on it.
 inline constexpr uint32_t kDeviceAttributes = 160;  // those of CUdevice_attribute, and room for more
@@ -267,11 +275,13 @@ struct TenantStatus {
     uint32_t out_of_turn = 0;  // 1: its calls wait for its turn, as memory of it made room for others
     uint64_t away_bytes = 0;   // of its device memory in host memory; not in device_bytes
     TurnFigures turns = {};
+    uint32_t limited = 0;  // kLimited*
+    uint32_t reserved = 0;
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 536);
+static_assert(sizeof(TenantStatus) == 544);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

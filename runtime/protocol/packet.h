@@ -40,7 +40,8 @@ inline ssize_t receive_packet(int socket, void* packet, size_t bytes, int* file)
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen =
+        CMSG_LEN(sizeof(int));  // CMSG_SPACE() has room for another, which would stay open
     ssize_t got;
     do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);

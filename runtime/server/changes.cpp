@@ -29,8 +29,7 @@ std::string Server::set_memory_limit(const std::string& tenant, uint64_t limit) 
     return "";
 }
 
-std::string Server::set_terms(const protocol::TermsRequest& request) {
-    const std::string name(protocol::text_in(request.tenant));
+std::string Server::set_terms(const std::string& name, const protocol::TermsRequest& request) {
     std::vector<std::shared_ptr<dispatch::Tenant>> programs;
     {
         std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "runtime/server/settings_check.h"
+#include "runtime/server/users.h"
 #include "runtime/settings/config.h"
 
 namespace smt::runtime::server {
@@ -26,12 +27,6 @@ namespace {
 
 constexpr long kFirstPacketSeconds = 10;
 constexpr uint32_t kMostPatienceMs = 24 * 3600 * 1000;
-
-bool same_user(int socket) {
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
-}
 
 }  // namespace
 
@@ -90,9 +85,12 @@ void Connection::hang_up() {
 }
 
 void Connection::answer() {
-    if (!same_user(socket_)) return;
+    peer_ = Peer::of(socket_, owner_.users);
+    if (!peer_) return;
     timeval limit{kFirstPacketSeconds, 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (owner_.users)  // another user's program may never read
+        setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     alignas(8) char packet[std::max(sizeof(Hello), sizeof(SettingsRequest)) + 1];
     ssize_t got = recv(socket_, packet, sizeof packet, 0);
     silent_.store(false);
@@ -111,6 +109,8 @@ void Connection::answer() {
         case ControlKind::kStatus:
             return answer_status(false);
         case ControlKind::kStop:
+            if (const std::string why = peer_->why_not("stops it"); !why.empty())
+                return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
             return answer_status(true);
         case ControlKind::kTenants:
             return answer_tenants();
@@ -139,7 +139,8 @@ void Connection::refuse(uint32_t status, const std::string& why) {
     welcome.server_pid = getpid();
     std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
     if (send(socket_, &welcome, sizeof welcome, MSG_NOSIGNAL) < 0) return;
-    note("refused a program: " + why);
+    note(fmt::format("refused {}: {}", peer_ && owner_.users ? peer_->full_name("a program") : "a program",
+                     why));
 }
 
 // False: it has another size, and the peer was told.
@@ -163,7 +164,8 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
                    "this server speaks version {} (table {:x}), the program's libsmt.so version {} (table "
                    "{:x}); stop the server with `smt server stop` when its programs have ended",
                    kProtocolVersion, kTableHash, hello.version, hello.table_hash));
-        return owner_.stop_if_idle();
+        if (!owner_.users) owner_.stop_if_idle();  // a system's server is its administrator's to stop
+        return;
     }
     if (!owner_.server) return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice), owner_.refusal);
     Server& server = *owner_.server;
@@ -174,17 +176,29 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
-    if (!refuse_shared(hello) && !refuse_offender(hello) && !refuse_limit(hello))
-        serve_session(hello, nullptr);
+    if (const std::string why = peer_->admit(hello); !why.empty())
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
+    if (refuse_shared(hello) || refuse_offender(hello) || refuse_limit(hello)) return;
+    std::unique_ptr<Users::Place> place;
+    if (owner_.users) {
+        const uint32_t most = peer_->granted().sessions;
+        place = owner_.users->enter(peer_->user(), most);
+        if (!place)
+            return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
+                          fmt::format("the administrator grants this user {} programs at once", most));
+    }
+    if (const std::string lowered = Peer::lowered(hello); !lowered.empty())
+        note(fmt::format("{} (pid {}): {}", text_in(hello.tenant), hello.pid, lowered));
+    serve_session(hello, nullptr);
 }
 
 bool Connection::refuse_shared(const Hello& hello) {
-    const std::string tenant(text_in(hello.tenant));
-    if (owner_.server->serves_one_tenant() || !protocol::has_to_be_strict(tenant)) return false;
+    const std::string_view name = without_user(owner_.users, text_in(hello.tenant));
+    if (owner_.server->serves_one_tenant() || !protocol::has_to_be_strict(name)) return false;
     refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
            fmt::format("SMT_STRICT_TENANTS, or strict_tenants in {}, names tenant {}, which may not share a "
                        "context: start the program with `smt run`, or set SMT_ISOLATION=strict",
-                       settings::system_file(), tenant));
+                       settings::system_file(), name));
     return true;
 }
 
@@ -231,7 +245,7 @@ void Connection::serve_session(const Hello& hello, Session::Taken* taken) {
 void Connection::answer_status(bool stop) {
     StatusReply reply;
     if (owner_.server) {
-        reply = owner_.server->status();
+        reply = owner_.server->status(&*peer_);
     } else {
         reply.server_pid = getpid();
         std::strncpy(reply.device, owner_.refusal.c_str(), sizeof reply.device - 1);
@@ -242,8 +256,8 @@ void Connection::answer_status(bool stop) {
 
 void Connection::answer_tenants() {
     if (!owner_.server) return answer_status(false);
-    const std::vector<TenantStatus> tenants = owner_.server->tenants();
-    StatusReply reply = owner_.server->status();
+    const std::vector<TenantStatus> tenants = owner_.server->tenants(*peer_);
+    StatusReply reply = owner_.server->status(&*peer_);
     reply.tenants = static_cast<uint32_t>(tenants.size());
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
     for (const TenantStatus& each : tenants) {
@@ -273,9 +287,9 @@ void Connection::answer_settings(const void* packet, size_t bytes) {
     if (!read(packet, bytes, &request)) return;
     SettingsReply reply;
     if (owner_.server) {
-        const std::string_view tenant = text_in(request.tenant);
+        const std::string tenant = peer_->full_name(text_in(request.tenant));
         const std::string all =
-            differing_settings(std::string(text_in(request.settings)), owner_.server->status().policy);
+            differing_settings(std::string(text_in(request.settings)), owner_.server->dispatcher().policy());
         std::strncpy(reply.differences, all.c_str(), sizeof reply.differences - 1);
         for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
             owner_.server->note(fmt::format("{} starts, and {}", tenant, all.substr(at, end - at)));
@@ -286,6 +300,7 @@ void Connection::answer_settings(const void* packet, size_t bytes) {
 void Connection::answer_policy(const void* packet, size_t bytes) {
     PolicyRequest request;
     if (!read(packet, bytes, &request)) return;
+    if (const std::string why = peer_->why_not("sets the policy"); !why.empty()) return answer_change(why);
     const std::string name(text_in(request.policy));
     // set_policy() may preempt and resume streams on this thread.
     if (owner_.server) owner_.server->device().enter_thread();
@@ -295,15 +310,18 @@ void Connection::answer_policy(const void* packet, size_t bytes) {
 void Connection::answer_memory_limit(const void* packet, size_t bytes) {
     MemoryLimitRequest request;
     if (!read(packet, bytes, &request)) return;
-    const std::string tenant(text_in(request.tenant));
+    if (const std::string why = peer_->why_no_limit(request.limit); !why.empty()) return answer_change(why);
+    const std::string tenant = peer_->full_name(text_in(request.tenant));
     answer_change(owner_.server ? owner_.server->set_memory_limit(tenant, request.limit) : owner_.refusal);
 }
 
 void Connection::answer_terms(const void* packet, size_t bytes) {
     TermsRequest request;
     if (!read(packet, bytes, &request)) return;
+    if (const std::string why = peer_->why_no_terms(request); !why.empty()) return answer_change(why);
     if (owner_.server) owner_.server->device().enter_thread();  // as for another policy
-    answer_change(owner_.server ? owner_.server->set_terms(request) : owner_.refusal);
+    const std::string tenant = peer_->full_name(text_in(request.tenant));
+    answer_change(owner_.server ? owner_.server->set_terms(tenant, request) : owner_.refusal);
 }
 
 void Connection::answer_change(const std::string& problem) {
@@ -317,7 +335,7 @@ void Connection::answer_suspend(const void* packet, size_t bytes) {
     SuspendRequest request;
     SuspendReply reply;
     if (!read(packet, bytes, &request)) return;
-    const std::string name(text_in(request.tenant));
+    const std::string name = peer_->full_name(text_in(request.tenant));
     if (!owner_.server) {
         std::strncpy(reply.message, owner_.refusal.c_str(), sizeof reply.message - 1);
     } else if (owner_.server->device().enter_thread() != CUDA_SUCCESS) {

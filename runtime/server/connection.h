@@ -4,9 +4,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/protocol/handshake.h"
+#include "runtime/server/peer.h"
 #include "runtime/server/session.h"
 #include "runtime/thread/thread.h"
 
@@ -17,6 +19,7 @@ class Server;
 // The listener's interface to its connections. Any thread.
 struct ConnectionOwner {
     Server* server = nullptr;  // null: no device; `refusal` is the reason
+    Users* users = nullptr;    // of a system's server; null: it serves one user
     std::string refusal;
     std::function<void()> ended;         // a connection has ended
     std::function<void()> stop;          // a stop request came
@@ -25,7 +28,7 @@ struct ConnectionOwner {
 
 class Connection {
 public:
-    Connection(ConnectionOwner& owner, int socket) : owner_(owner), socket_(socket) {}
+    Connection(ConnectionOwner& owner, int socket) : owner_(owner), socket_(socket), user_(user_of(socket)) {}
     ~Connection();  // waits for the thread
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -33,6 +36,7 @@ public:
     // A session that another process had (Session::serve_taken()), in place of start().
     std::string start_taken(const protocol::Hello& hello, Session::Taken taken);
     int socket() const { return socket_; }
+    uid_t user() const { return user_; }     // of the peer
     std::string start();                     // empty, or why no thread could be started
     void hang_up();                          // the thread ends soon
     void turn_away(const std::string& why);  // instead of start(); does not block
@@ -63,6 +67,8 @@ private:
 
     ConnectionOwner& owner_;
     const int socket_;
+    const uid_t user_;
+    std::optional<Peer> peer_;  // from the start of answer()
     std::atomic<bool> ended_{false};
     std::atomic<bool> silent_{true};
     bool gone_ = false;  // the session has stayed where it was, with the socket. Its thread only

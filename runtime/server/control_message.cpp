@@ -10,6 +10,7 @@
 #include "runtime/jit/options.h"
 #include "runtime/jit/service.h"
 #include "runtime/protocol/packet.h"
+#include "runtime/server/memory_file.h"
 
 namespace smt::runtime::server {
 
@@ -19,7 +20,8 @@ namespace {
 // read.
 std::string contents(int file, uint64_t bytes) {
     struct stat facts;
-    if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return "";
+    if (!is_memory_file(file) || fstat(file, &facts) != 0 || facts.st_size < static_cast<off_t>(bytes))
+        return "";
     std::string copy(bytes, '\0');
     for (size_t at = 0; at < copy.size();) {
         ssize_t got = pread(file, copy.data() + at, copy.size() - at, static_cast<off_t>(at));

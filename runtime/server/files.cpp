@@ -14,6 +14,7 @@
 
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/system_server.h"
 
 namespace smt::runtime::server {
 
@@ -40,7 +41,35 @@ bool answers(const std::string& path) {
     return connected;
 }
 
+bool name_files(const std::string& directory, const std::string& key, Files& files, std::string& error) {
+    const std::string stem = directory + "/" + key;
+    files = {directory,         stem + ".sock",  stem + ".lock", stem + ".log",
+             stem + ".journal", stem + ".fault", stem + ".core"};
+    if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
+        return error = fmt::format("the path {} is too long for a socket", files.socket), false;
+    }
+    return true;
+}
+
 }  // namespace
+
+bool find_system_files(const std::string& key, Files& files, std::string& error) {
+    if (!protocol::is_key(key) || protocol::is_strict_key(key))
+        return error = "the key of a system's server is 1 to 64 letters, digits, '-' and '_'", false;
+    const std::string directory = protocol::system_folder();
+    struct stat found;
+    if (lstat(directory.c_str(), &found) != 0)
+        return error = fmt::format("cannot look at {}: {}; systemd makes it for smtd@.service", directory,
+                                   std::strerror(errno)),
+               false;
+    if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 027) != 0)
+        return error = fmt::format(
+                   "{} must be a directory of the server's user with mode 0750, of the group "
+                   "that may use the server",
+                   directory),
+               false;
+    return name_files(directory, key, files, error) && (files.group = found.st_gid, true);
+}
 
 bool find_files(const std::string& key, Files& files, std::string& error) {
     if (!protocol::is_key(key))
@@ -62,13 +91,7 @@ bool find_files(const std::string& key, Files& files, std::string& error) {
     if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0) {
         return error = fmt::format("{} must be a directory of ours with mode 0700", directory), false;
     }
-    const std::string stem = directory + "/" + key;
-    files = {directory,         stem + ".sock",  stem + ".lock", stem + ".log",
-             stem + ".journal", stem + ".fault", stem + ".core"};
-    if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
-        return error = fmt::format("the path {} is too long for a socket", files.socket), false;
-    }
-    return true;
+    return name_files(directory, key, files, error);
 }
 
 Lock take_lock(const Files& files, std::string& error, int* held) {

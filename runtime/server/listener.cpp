@@ -31,6 +31,7 @@ constexpr int kTickMs = 200;                    // period of Server::tick() and 
 constexpr uint64_t kWindUp = 10 * kSecond;      // time that sessions have to end
 constexpr uint64_t kFaultGrace = 5 * kSecond;   // time in which programs can see the fault
 constexpr size_t kMostConnections = 1024;       // one thread each: programs and queries
+constexpr long kMostOfOneUser = 256;            // of a system's server
 constexpr long kMostSilent = 128;               // silent ones: beyond it the oldest is closed
 constexpr uint64_t kRefusalLife = 5 * kSecond;  // how long a server without a device runs to report it
 
@@ -70,10 +71,12 @@ bool Listener::open(std::string& error) {
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, files_.socket.c_str(), sizeof address.sun_path - 1);
     unlink(files_.socket.c_str());  // of a server that crashed: this process holds the lock
-    mode_t mask = umask(0177);
+    mode_t mask = umask(owner_.users ? 0117 : 0177);
     bool bound = listen_ >= 0 && bind(listen_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     umask(mask);
     if (!bound) return fail("cannot bind");
+    if (owner_.users && chown(files_.socket.c_str(), static_cast<uid_t>(-1), files_.group) != 0)
+        return fail("cannot give to its folder's group");
     if (listen(listen_, 128) != 0) return fail("cannot listen on");
     return watch(error);
 }
@@ -169,15 +172,23 @@ void Listener::take(int socket) {
     };
     if (std::count_if(connections_.begin(), connections_.end(), silent) >= kMostSilent)
         (*std::find_if(connections_.begin(), connections_.end(), silent))->hang_up();
-    const std::string why =
-        connections_.size() < kMostConnections
-            ? connection->start()
-            : fmt::format("the server has {} connections, the most that it takes", kMostConnections);
+    std::string why = why_not_taken(*connection);
+    if (why.empty()) why = connection->start();
     if (why.empty()) {
         connections_.push_back(std::move(connection));
     } else {
         connection->turn_away(why);
     }
+}
+
+std::string Listener::why_not_taken(const Connection& connection) const {
+    if (connections_.size() >= kMostConnections)
+        return fmt::format("the server has {} connections, the most that it takes", kMostConnections);
+    const auto same_user = [user = connection.user()](const auto& each) { return each->user() == user; };
+    if (owner_.users && std::count_if(connections_.begin(), connections_.end(), same_user) >= kMostOfOneUser)
+        return fmt::format("this user has {} connections to the server, the most that it takes",
+                           kMostOfOneUser);
+    return "";
 }
 
 void Listener::take(const protocol::Hello& hello, int socket, Session::Taken taken) {

@@ -27,6 +27,8 @@ public:
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
+    // A system's server. Before open().
+    void serve_users(Users& users) { owner_.users = &users; }
     bool open(std::string& error);
     // In place of open(): the socket of a process that this one takes over from. take() then begins a session
     // that it had.
@@ -46,6 +48,7 @@ private:
     void wait(int milliseconds);
     void accept_all();
     void take(int socket);
+    std::string why_not_taken(const Connection& connection) const;
     void reap();
     bool time_to_leave();
     void close_door();

@@ -1,9 +1,11 @@
-// smtd: owns one GPU for the programs of one user. Usage: smtd --help
+// smtd: owns one GPU for the programs of one user, or, with --system, of several. Usage: smtd --help
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -17,7 +19,9 @@
 #include "runtime/device/device.h"
 #include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/system_server.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
 #include "runtime/server/keeping.h"
@@ -29,7 +33,9 @@
 #include "runtime/server/strict_files.h"
 #include "runtime/server/takeover/standby.h"
 #include "runtime/server/takeover/successor.h"
+#include "runtime/server/users.h"
 #include "runtime/settings/config.h"
+#include "runtime/settings/grants.h"
 #include "runtime/settings/read.h"
 #include "runtime/thread/thread.h"
 
@@ -40,12 +46,14 @@ namespace {
 constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
-    "usage: smtd [--key KEY] [--daemonize | --foreground | --standby FD | --make-context]\n"
+    "usage: smtd [--key KEY] [--daemonize | --foreground | --system | --standby FD | --make-context]\n"
     "  --key KEY      names the GPU's files in the runtime directory (default: device); GPU@TENANT: of a "
     "strict\n"
     "                 tenant's server\n"
     "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
     "  --foreground   serve in this process (default)\n"
+    "  --system       serve all users that reach /run/smt, in this process (systemd starts it: "
+    "smtd@.service)\n"
     "  --standby FD   wait, to take over from the server at the other end of FD (smtd starts it)\n"
     "  --make-context make a context on the GPU, and end (smtd starts it)\n";
 
@@ -53,7 +61,9 @@ struct Options {
     std::string key = "device";
     bool daemonize = false;
     bool make_context = false;
-    int standby = -1;  // the socket of the server that this process may take over from; -1: none
+    bool system = false;
+    int standby = -1;        // the socket of the server that this process may take over from; -1: none
+    Users* users = nullptr;  // if `system`
 };
 
 bool parse(int count, char** arguments, Options& options) {
@@ -65,6 +75,8 @@ bool parse(int count, char** arguments, Options& options) {
             options.daemonize = true;
         } else if (argument == "--foreground") {
             options.daemonize = false;
+        } else if (argument == "--system") {
+            options.system = true;
         } else if (argument == "--make-context") {
             options.make_context = true;
         } else if (argument == "--standby" && i + 1 < count) {
@@ -173,10 +185,12 @@ int serve_device(const Options& options, const Files& files, device::Device& dev
     Server server(device, journal, printf, chosen_policy(), settings);
     server.keep_faults_in(files.fault);
     if (protocol::is_strict_key(options.key)) server.serve_one_tenant();
+    if (options.users) server.serve_users(*options.users);
     start_recording(server);
     log_line(fmt::format("serving {} as {}", device.properties().name, options.key));
     if (device.dumps_faults()) log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
     Listener listener(files, &server, "");
+    if (options.users) listener.serve_users(*options.users);
     const bool opened = successor ? listener.go_on(successor->listening(), error) : listener.open(error);
     if (!opened) return fail(error);
     const std::unique_ptr<Standby> standby = expect_takeover(options, server, listener, lock);
@@ -211,9 +225,41 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     }
     log_line("no device: " + error);
     Listener listener(files, nullptr, "the server has no device: " + error);
+    if (options.users) listener.serve_users(*options.users);
     if (!listener.open(error)) return fail(error);
     if (!listener.run()) _exit(0);
     return 1;
+}
+
+// The administrator's file alone: no user's counts for the others.
+settings::Config system_config() { return settings::Config({settings::read_file(settings::system_file())}); }
+
+// The GPU's UUID as CUDA_VISIBLE_DEVICES wants it; empty: the key is none.
+std::string gpu_of_key(const std::string& key) {
+    const auto is_digit = [](char each) { return std::isxdigit(static_cast<unsigned char>(each)) != 0; };
+    if (key.size() != 32 || !std::all_of(key.begin(), key.end(), is_digit)) return "";
+    return fmt::format("GPU-{}-{}-{}-{}-{}", key.substr(0, 8), key.substr(8, 4), key.substr(12, 4),
+                       key.substr(16, 4), key.substr(20));
+}
+
+// False: the server must not start, and the log says why. A mistake in the administrator's file could grant
+// what was not meant.
+bool begin_system(Options& options, const settings::Config& config, std::optional<Users>& users) {
+    for (const std::string& problem : config.problems()) log_line(problem);
+    if (!config.problems().empty())
+        return fail("a system's server does not start with mistakes in its settings"), false;
+    umask(077);
+    users.emplace(settings::read_grants(settings::system_file()));
+    options.users = &*users;
+    options.daemonize = false;
+    // Users' programs come and go; systemd ends it.
+    if (settings::text_of(settings::Id::kIdleSeconds).empty()) settings::set(settings::Id::kIdleSeconds, "0");
+    const char* visible = environment::kVisibleDevices;
+    if (const std::string gpu = gpu_of_key(options.key); !gpu.empty() && !std::getenv(visible))
+        setenv(visible, gpu.c_str(), 1);
+    log_line("serving all users of the group of " + std::string(protocol::system_folder()) +
+             "; sources that programs give to NVRTC are not compiled here");
+    return true;
 }
 
 // For device/cuda/short_gaps.h.
@@ -262,14 +308,18 @@ int main(int count, char** arguments) {
     }
     Files files;
     std::string error;
-    if (!find_files(options.key, files, error)) return fail(error);
+    const bool found =
+        options.system ? find_system_files(options.key, files, error) : find_files(options.key, files, error);
+    if (!found) return fail(error);
     if (options.daemonize && !go_to_background()) return fail(std::strerror(errno));
     // Reset results for attributes inherited from the starter. A server started by hand in the foreground
     // keeps them.
     std::vector<std::string> kept;
     if (options.daemonize) kept = reset_process();
-    const smt::settings::Config config = smt::settings::Config::read();
+    const smt::settings::Config config = options.system ? system_config() : smt::settings::Config::read();
     config.apply();
+    std::optional<Users> users;
+    if (options.system && !begin_system(options, config, users)) return 1;
     const bool strict = smt::protocol::is_strict_key(options.key);
     for (const smt::settings::Id each : smt::protocol::kOfSharedServers)
         if (strict) smt::settings::unset(each);

@@ -88,7 +88,7 @@ void Server::add(Session& session) {
         session.gate().close(LaneGate::kSuspended);
     sessions_.push_back(&session);
     served_.fetch_add(1);
-    if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_);
+    if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_told(fatal(), false));
 }
 
 void Server::remove(Session& session) {
@@ -188,7 +188,11 @@ void Server::end_sessions(CUresult status, const std::vector<Suspect>& at_fault,
     journal_.end(journal::Ending::kFault);
     for (size_t i = 0; i < sessions_.size(); ++i) {
         Session& session = *sessions_[i];
-        const std::string why = fault_ + (at_fault[i].cleared() ? ". It was no kernel of this program" : "");
+        bool own = !at_fault[i].cleared();
+        for (size_t j = 0; j < sessions_.size(); ++j)
+            own &= at_fault[j].cleared() || sessions_[j]->user() == session.user();
+        const std::string why =
+            fault_told(status, own) + (at_fault[i].cleared() ? ". It was no kernel of this program" : "");
         if (session.ended_with() != CUDA_SUCCESS) continue;
         if (hold)
             session.hold(why);
@@ -197,6 +201,14 @@ void Server::end_sessions(CUresult status, const std::vector<Suspect>& at_fault,
         else
             session.poison(status, why);
     }
+}
+
+std::string Server::fault_told(CUresult status, bool own) const {
+    if (!users_ || own) return fault_;
+    return fmt::format(
+        "error {}: a fault has ended the context that the users of this server share; it may have "
+        "been another user's, and the administrator's log has it",
+        static_cast<int>(status));
 }
 
 void Server::give_up_context(uint32_t session, const std::string& why) {
@@ -362,33 +374,6 @@ uint32_t Server::stuck() const {
     std::lock_guard lock(mutex_);
     return static_cast<uint32_t>(std::count_if(sessions_.begin(), sessions_.end(),
                                                [](const Session* session) { return session->stuck(); }));
-}
-
-protocol::StatusReply Server::status() const {
-    protocol::StatusReply reply;
-    reply.server_pid = getpid();
-    reply.sessions_served = served_.load();
-    reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
-    reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
-    std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
-    std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
-    std::lock_guard lock(mutex_);
-    reply.sessions = static_cast<uint32_t>(sessions_.size());
-    reply.launches = launches_;
-    for (const Session* session : sessions_) {
-        reply.lanes += session->lane_count();
-        reply.launches += session->launches();
-        reply.device_bytes += session->device_bytes();
-        reply.host_bytes += session->host_bytes();
-    }
-    return reply;
-}
-
-std::vector<protocol::TenantStatus> Server::tenants() const {
-    std::lock_guard lock(mutex_);
-    std::vector<protocol::TenantStatus> all;
-    for (const Session* session : sessions_) all.push_back(session->status());
-    return all;
 }
 
 }  // namespace smt::runtime::server

@@ -37,9 +37,11 @@
 namespace smt::runtime::server {
 
 class DevicePrintf;
+class Peer;
 class Session;
 class Swapper;
 class Unpinning;
+class Users;
 
 class Server {
 public:
@@ -96,6 +98,9 @@ public:
     bool context_lives() const { return lives_.load(); }  // once fatal(): it was given up so
     // The server of a strict tenant: the context is this tenant's alone. Before the first session.
     void serve_one_tenant() { one_tenant_ = true; }
+    // A system's server. Before the first session. users(): null: it serves one user.
+    void serve_users(Users& users) { users_ = &users; }
+    Users* users() const { return users_; }
     bool serves_one_tenant() const { return one_tenant_; }
     bool served_any() const { return served_.load() != 0; }
     // Why no tenant can have a limit for its kernels; empty: one can.
@@ -138,15 +143,17 @@ public:
     // completion words makes no call that would return the error.
     void tick();
     uint32_t stuck() const;  // number of sessions for which Session::stuck()
-    protocol::StatusReply status() const;
-    std::vector<protocol::TenantStatus> tenants() const;
+    // With what of it is other users', if there is a viewer.
+    protocol::StatusReply status(const Peer* viewer = nullptr) const;
+    // Those that the viewer may see.
+    std::vector<protocol::TenantStatus> tenants(const Peer& viewer) const;
 
     // Replaces the policy. Empty, or the error.
     std::string set_policy(const std::string& name);
     // Changes a tenant's limit of device memory, in bytes; 0: the device's. Empty, or the error.
     std::string set_memory_limit(const std::string& tenant, uint64_t limit);
     // Changes priority and weight of a tenant's programs. Empty, or the error.
-    std::string set_terms(const protocol::TermsRequest& request);
+    std::string set_terms(const std::string& tenant, const protocol::TermsRequest& request);
     TenantAccounts& tenant_accounts() { return tenant_accounts_; }
 
 private:
@@ -160,6 +167,8 @@ private:
     void note_left_out();
     void note_fault(const std::vector<Suspect>& at_fault, bool held);
     void end_sessions(CUresult status, const std::vector<Suspect>& at_fault, bool hold);
+    // What the programs of a user are told of the fault. `own`: it was no program of another user.
+    std::string fault_told(CUresult status, bool own) const;
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -175,6 +184,7 @@ private:
     std::atomic<uint64_t> fatal_since_{0};
     std::atomic<bool> lives_{false};
     bool one_tenant_ = false;
+    Users* users_ = nullptr;
     std::once_flag poisoned_;
     std::function<bool()> ready_, comes_;
     std::function<void()> begin_takeover_;

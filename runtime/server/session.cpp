@@ -17,6 +17,7 @@
 #include "runtime/server/log.h"
 #include "runtime/server/memory/fence.h"
 #include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/peer.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/settings/config.h"
@@ -43,6 +44,12 @@ uint64_t most_host_memory() {
 // Makes the text printable for every terminal and log.
 std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return journal::printable(protocol::text_in(field));
+}
+
+// Null: the server has one user.
+MemoryAccountPointer account_of_user(Server& server, int socket) {
+    const std::optional<Peer> peer = server.users() ? Peer::of(socket, server.users()) : std::nullopt;
+    return peer ? server.users()->account_of(peer->user(), peer->granted().memory) : nullptr;
 }
 
 std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name,
@@ -80,7 +87,9 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       family_(family_of(hello)),
       program_(text_of(hello.program)),
       pid_(hello.pid),
-      tenant_account_(server.tenant_accounts().open(family_, hello.memory_limit)),
+      user_(user_of(socket)),
+      tenant_account_(
+          server.tenant_accounts().open(family_, hello.memory_limit, account_of_user(server, socket))),
       multiprocessors_(hello.multiprocessors),
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
@@ -231,7 +240,8 @@ bool Session::answer_open_lane() {
 }
 
 void Session::take_captured(int file, uint64_t bytes) {
-    const std::string problem = submit_captured(server_.compiler(), id_, file, bytes);
+    // The source may include any file by name, which would be read with this server's rights.
+    const std::string problem = server_.users() ? "" : submit_captured(server_.compiler(), id_, file, bytes);
     if (!problem.empty()) note("what it compiled cannot be used: " + problem);
     {
         std::lock_guard lock(mutex_);

@@ -138,6 +138,7 @@ public:
     uint32_t id() const override { return id_; }
     const std::string& tenant() const override { return tenant_; }
     const std::string& family() const { return family_; }  // sharing.h
+    uid_t user() const { return user_; }                   // of its program (peer.h)
     void print(std::string_view text) override { add_output(text.data(), text.size()); }
     void lost(CUresult fault, const std::string& what) override;
     void tell(const std::string& line) override { note(line); }
@@ -267,6 +268,7 @@ private:
     const std::string family_;
     const std::string program_;
     const int32_t pid_;
+    const uid_t user_;
     const MemoryAccountPointer tenant_account_;  // device memory of all the tenant's programs
     const uint32_t multiprocessors_;             // requested number; 0: all
     const uint32_t journal_name_;

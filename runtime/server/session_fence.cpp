@@ -9,6 +9,7 @@
 #include "runtime/server/memory/fence.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/users.h"
 
 namespace smt::runtime::server {
 
@@ -44,7 +45,8 @@ CUresult error_of(const FenceRecord& record) {
 }  // namespace
 
 bool Session::wants_fence() const {
-    return !server_.serves_one_tenant() && (hello_.fenced != 0 || protocol::has_to_be_fenced(tenant_));
+    return !server_.serves_one_tenant() &&
+           (hello_.fenced != 0 || protocol::has_to_be_fenced(without_user(server_.users(), tenant_)));
 }
 
 CUresult Session::open_fence() {

@@ -39,6 +39,7 @@ protocol::TenantStatus Session::status() const {
     status.pid = pid_;
     status.priority = dispatched_->priority;
     status.weight = dispatched_->weight;
+    status.limited = hello_.limited;
     note_target(status, *dispatched_);
     {
         std::lock_guard lock(mutex_);

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "runtime/server/memory_file.h"
 
 namespace smt::runtime::server {
 
@@ -55,8 +56,7 @@ std::optional<Sharing::Token> Sharing::add(protocol::SharedKind kind, const std:
 }
 
 bool Sharing::watch(const Token& token, uint32_t session, int file) {
-    struct stat facts{};
-    if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    if (!is_memory_file(file)) return false;
     const std::string path = fmt::format("/proc/self/fd/{}", file);
     const int own = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (own < 0) return false;

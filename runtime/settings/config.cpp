@@ -4,20 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
 
 #include "runtime/journal/printable.h"
+#include "runtime/settings/grants.h"
 #include "runtime/settings/read.h"
 #include "runtime/settings/spelling.h"
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "runtime/settings/toml_file.h"
 
 namespace smt::settings {
 
@@ -40,15 +37,6 @@ std::string wrong(const Setting& setting, std::string_view value) {
     return fmt::format("is '{}'; it takes {}", printable(value), takes_of(setting));
 }
 
-// As the environment would have it; empty: TOML's type is none that a setting has.
-std::string text_of_node(const toml::node& node) {
-    if (const auto* text = node.as_string()) return text->get();
-    if (const auto* number = node.as_integer()) return std::to_string(number->get());
-    if (const auto* flag = node.as_boolean()) return flag->get() ? "1" : "0";
-    if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
-    return "";
-}
-
 std::vector<std::string> keys_for_files() {
     std::vector<std::string> keys;
     for (const Setting& each : kSettings)
@@ -64,6 +52,7 @@ public:
     void table(const toml::table& table, const std::string& prefix) {
         for (const auto& [key, node] : table) {
             const std::string name = prefix + std::string(key.str());
+            if (prefix.empty() && file_.path == system_file() && is_of_grants(name)) continue;
             if (const auto* inner = node.as_table(); inner && prefix.empty() && is_group(name))
                 this->table(*inner, name + ".");
             else
@@ -72,6 +61,9 @@ public:
     }
 
 private:
+    static bool is_of_grants(const std::string& name) {
+        return std::find(std::begin(kGrantTables), std::end(kGrantTables), name) != std::end(kGrantTables);
+    }
     static bool is_group(const std::string& name) {
         return std::any_of(std::begin(kSettings), std::end(kSettings), [&](const Setting& each) {
             return *each.item && lower_case_name(each.variable) == name;
@@ -94,7 +86,7 @@ private:
     }
 
     void problem(const toml::node& node, const std::string& what) {
-        file_.problems.push_back(fmt::format("{}:{}: {}", file_.path, node.source().begin.line, what));
+        file_.problems.push_back(problem_at(file_.path, node, what));
     }
 
     File& file_;
@@ -181,27 +173,13 @@ bool is_servers(const Setting& setting) {
 File read_file(const std::string& path) {
     File file;
     file.path = path;
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) {
-        if (errno != ENOENT && errno != ENOTDIR)
-            file.problems.push_back(fmt::format("{}: {}", path, std::strerror(errno)));
-        return file;
+    const std::optional<toml::table> table = parse_file(path, file.problems);
+    if (!table) return file;
+    Reading(file).table(*table, "");
+    if (path == system_file()) {
+        const Grants grants = read_grants(path);
+        file.problems.insert(file.problems.end(), grants.problems.begin(), grants.problems.end());
     }
-    std::string text;
-    try {
-        text.assign(std::istreambuf_iterator<char>(stream), {});
-    } catch (const std::exception& problem) {  // it is a folder, for instance
-        file.problems.push_back(fmt::format("{}: {}", path, problem.what()));
-        return file;
-    }
-    const toml::parse_result result = toml::parse(text);
-    if (!result) {
-        const toml::parse_error& error = result.error();
-        file.problems.push_back(
-            fmt::format("{}:{}: {}", path, error.source().begin.line, printable(error.description())));
-        return file;
-    }
-    Reading(file).table(result.table(), "");
     return file;
 }
 

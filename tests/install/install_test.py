@@ -30,6 +30,7 @@ def expected_files(build, source, libraries, programs):
     files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so", f"{libraries}/cudart/libcudart.so.13",
              f"{programs}/smt-compile", f"{programs}/smt-keeper",
              f"{programs}/demo.sh",
+             "lib/systemd/system/smtd@.service", "lib/sysusers.d/smt.conf",
              DOCUMENTS + "copyright", "share/bash-completion/completions/smt",
              "share/zsh/site-functions/_smt", "share/zsh/vendor-completions/_smt",
              "share/fish/vendor_completions.d/smt.fish"}

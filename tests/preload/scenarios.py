@@ -7,6 +7,7 @@ Each function below named after a scenario is one test, in a runtime folder of i
 measures time: a test waits for a fact, and fails when it has not become one after PATIENCE seconds.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -240,8 +241,8 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0, tenant=b"other"):
-    return struct.pack("<4IQiiQ2IQ4I64s64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
-                       0, 0, 0, 0, 0, 0, 0, 0, 0, tenant, tenant, b"")
+    return struct.pack("<4IQiiQ2IQ6I64s64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
+                       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, tenant, tenant, b"")
 
 
 def machine_code(place):
@@ -332,6 +333,30 @@ def garbage_ring(place):
     place.open(1)
     finish(held)
     wait_until_empty(place.program)
+
+
+def hostile_messages(place):
+    """A thousand of each kind of control message and of each record, wrong in all ways: nothing is left of
+    them in the server, which serves another program."""
+    held = bystander(place)
+    pid = place.server_pid()
+
+    def sent_by_it():
+        """Descriptors that came with messages and are open: memory files of that name, and its program."""
+        found = []
+        for each in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):   # closed meanwhile
+                found.append(os.readlink(each))
+        return [link for link in found if "hostile" in link or link == "/"]
+
+    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "1000", "1", "none"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
+    assert int(said.split()[0]) > 100_000, said
+    place.run("scale", tenant="neighbour")
+    assert place.server_pid() == pid
+    wait_for(lambda: not sent_by_it(), "descriptors of hostile messages are closed")
+    place.open(1)
+    finish(held)   # then the server leaves: among the messages are greetings of other versions
 
 
 def memory_limit(place):
@@ -546,7 +571,7 @@ def hundred_starts(place):
 SCENARIOS = [threads, answers, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour,
              kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring,
-             memory_limit, small_device, device_printf,
+             hostile_messages, memory_limit, small_device, device_printf,
              fatal_fault, fault_taken_over, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
 COMPILES = [machine_code]

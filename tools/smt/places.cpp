@@ -1,6 +1,7 @@
 // See places.h.
 #include "tools/smt/places.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,12 +11,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "install_layout.gen.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/system_server.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
@@ -29,6 +32,23 @@ std::string first_existing(std::initializer_list<std::string> paths) {
     for (const std::string& path : paths)
         if (::access(path.c_str(), R_OK) == 0) return fs::weakly_canonical(path).string();
     return "";
+}
+
+constexpr const char* kSystemMark = "system:";
+
+std::vector<std::string> keys_in(const std::string& directory, const std::string& suffix) {
+    std::vector<std::pair<fs::file_time_type, std::string>> found;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+        std::string name = entry.path().filename().string();
+        std::error_code ignored;
+        if (name.size() > suffix.size() && name.ends_with(suffix))
+            found.emplace_back(entry.last_write_time(ignored), name.substr(0, name.size() - suffix.size()));
+    }
+    std::sort(found.rbegin(), found.rend());
+    std::vector<std::string> keys;
+    for (auto& [time, key] : found) keys.push_back(std::move(key));
+    return keys;
 }
 
 // The journal of the last server of that key that did not leave in order; empty: all did.
@@ -89,25 +109,34 @@ std::string runtime_directory_problem(const std::string& directory) {
 }
 
 std::vector<std::string> keys_with(const std::string& suffix) {
-    const std::string directory = runtime_directory();
-    if (const std::string problem = runtime_directory_problem(directory); !problem.empty())
-        throw Failure("cannot use " + directory + ": " + problem);
-    std::vector<std::pair<fs::file_time_type, std::string>> found;
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-        std::string name = entry.path().filename().string();
-        std::error_code ignored;
-        if (name.size() > suffix.size() && name.ends_with(suffix))
-            found.emplace_back(entry.last_write_time(ignored), name.substr(0, name.size() - suffix.size()));
-    }
-    std::sort(found.rbegin(), found.rend());
+    const protocol::Wanted wanted = protocol::wanted_server(false);
     std::vector<std::string> keys;
-    for (auto& [time, key] : found) keys.push_back(std::move(key));
+    if (wanted != protocol::Wanted::kSystem) {
+        const std::string directory = runtime_directory();
+        if (const std::string problem = runtime_directory_problem(directory); !problem.empty())
+            throw Failure("cannot use " + directory + ": " + problem);
+        keys = keys_in(directory, suffix);
+    }
+    if (wanted == protocol::Wanted::kOwn) return keys;
+    for (const std::string& each : keys_in(protocol::system_folder(), suffix)) {
+        const std::string key = kSystemMark + each;
+        if (::access(path_of(key, suffix).c_str(), R_OK) == 0) keys.push_back(key);
+    }
     return keys;
+}
+
+std::string why_no_system_journal() {
+    if (protocol::wanted_server(false) == protocol::Wanted::kOwn) return "";
+    for (const std::string& each : keys_in(protocol::system_folder(), ".journal"))
+        if (::access(path_of(kSystemMark + each, ".journal").c_str(), R_OK) != 0)
+            return fmt::format("the journal of the system's server {} is for its administrator to read",
+                               each);
+    return "";
 }
 
 std::string find_journal(const std::string* key) {
     const std::vector<std::string> keys = keys_with(".journal");
+    if (const std::string why = why_no_system_journal(); keys.empty() && !why.empty()) throw Failure(why);
     if (keys.empty())
         throw Failure("there is no journal in " + runtime_directory() +
                       ": no server ran there, or it could not write one (its .log file there says so). Run a "
@@ -163,10 +192,15 @@ std::string find_last_crash(const std::string* key) {
 // Of an earlier server's, KEY.journal.2, too.
 std::string key_of_journal(const std::string& path) {
     const std::string name = fs::path(path).filename().string();
-    return name.substr(0, name.rfind(".journal"));
+    const std::string key = name.substr(0, name.rfind(".journal"));
+    return fs::path(path).parent_path() == protocol::system_folder() ? kSystemMark + key : key;
 }
 
+bool is_of_system(const std::string& key) { return key.starts_with(kSystemMark); }
+
 std::string path_of(const std::string& key, const std::string& suffix) {
+    const std::string_view mark = kSystemMark;
+    if (key.starts_with(mark)) return protocol::system_folder() + ("/" + key.substr(mark.size())) + suffix;
     return runtime_directory() + "/" + key + suffix;
 }
 

@@ -28,9 +28,12 @@ std::string runtime_directory();
 // Empty if the folder may be used (or does not exist yet); else what is wrong with it.
 std::string runtime_directory_problem(const std::string& directory);
 
-// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first. Throws
-// Failure: the folder is not one that smt may use.
+// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first, and then
+// those of system's servers ("system:KEY") that this user may open: which of the two kinds, SMT_SYSTEM says
+// (protocol/system_server.h). Throws Failure: the folder is not one that smt may use.
 std::vector<std::string> keys_with(const std::string& suffix);
+// Why the journals of system's servers are not among keys_with(); empty: they are, or there is none.
+std::string why_no_system_journal();
 // The journal of this server, or of the one that started last. Throws Failure: there is none.
 std::string find_journal(const std::string* key);
 // The journals of that server; without a key those of the GPU whose server started last: its shared server's,
@@ -43,6 +46,7 @@ std::string find_generation(const std::string* key, int generation);
 std::string find_last_crash(const std::string* key);
 inline constexpr int kMostGenerations = 4;            // that servers keep
 std::string key_of_journal(const std::string& path);  // "/tmp/smt-1/device.journal" -> "device"
+bool is_of_system(const std::string& key);            // "system:0a1b"
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

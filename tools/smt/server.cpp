@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_key.h"
 #include "runtime/protocol/server_process.h"
+#include "runtime/protocol/system_server.h"
 #include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
@@ -50,6 +52,9 @@ Gpu choose_gpu(const Options& options) {
 
 int start(const Options& options) {
     check_environment("smt server start");
+    if (protocol::wanted_server(false) == protocol::Wanted::kSystem)
+        throw Failure(
+            "SMT_SYSTEM=1 asks for the system's server, which systemd starts: systemctl start smtd@KEY");
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);
@@ -74,12 +79,18 @@ int start(const Options& options) {
         !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
         throw Failure("the server did not start; " + path_of(gpu.key, ".log") + " says why");
     fmt::print("server {} started, process {}, {}\n", gpu.key, answer->server_pid, answer->device);
+    for (const std::string& key : keys_with(".sock"))
+        if (is_of_system(key) && key.ends_with(":" + gpu.key))
+            fmt::print("this user's programs use it from now on, and not the system's server of this GPU\n");
     return 0;
 }
 
 int stop(const Options&) {
     int stopped = 0;
-    for (const std::string& key : keys_with(".sock")) {
+    const std::vector<std::string> keys = keys_with(".sock");
+    for (const std::string& key : keys) {
+        // systemd has started it, and stops it; SMT_SYSTEM=1 asks it all the same.
+        if (is_of_system(key) && protocol::wanted_server(false) != protocol::Wanted::kSystem) continue;
         auto answer = ask_server(key, ControlKind::kStop);
         if (!answer) continue;
         if (!wait_for_end(answer->server_pid, kStopTimeout))
@@ -88,7 +99,11 @@ int stop(const Options&) {
         fmt::print("server {} stopped; {} sessions were open\n", key, answer->sessions);
         ++stopped;
     }
-    if (!stopped) fmt::print("no server is running\n");
+    if (!stopped)
+        fmt::print("{}\n",
+                   std::any_of(keys.begin(), keys.end(), is_of_system)
+                       ? "no server of this user is running; systemctl stop smtd@KEY stops the system's"
+                       : "no server is running");
     return 0;
 }
 

@@ -1,5 +1,6 @@
 // smt status --json: see status_view.h.
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/protocol/server_key.h"
 #include "tools/smt/places.h"
@@ -67,11 +68,23 @@ StatusJson turns_of(const protocol::TurnFigures& turns) {
             {"missing_bytes", turns.missing_bytes}};
 }
 
+// What its user is granted less of than it asked for.
+StatusJson limited_of(uint32_t limited) {
+    StatusJson names = StatusJson::array();
+    for (const auto& [bit, name] : {std::pair{protocol::kLimitedPriority, "priority"},
+                                    {protocol::kLimitedWeight, "weight"},
+                                    {protocol::kLimitedMemory, "memory"},
+                                    {protocol::kLimitedTarget, "target"}})
+        if (limited & bit) names.push_back(name);
+    return names;
+}
+
 StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
     return {{"tenant", tenant.tenant},
             {"session", tenant.session},
             {"pid", tenant.pid},
             {"gone", tenant.gone != 0},
+            {"limited", limited_of(tenant.limited)},
             {"priority", tenant.priority},
             {"weight", tenant.weight},
             {"device_bytes", tenant.device_bytes},
@@ -102,6 +115,8 @@ std::string status_json(const ServerStatus& status, const RecentUse& use) {
                       {"pid", status.server.server_pid},
                       {"uptime_ms", status.server.uptime_ms},
                       {"use_seconds", use.seconds},
+                      {"other_users_sessions", status.server.others},
+                      {"other_users_bytes", status.server.other_bytes},
                       {"tenants", StatusJson::array()}};
     for (const protocol::TenantStatus& tenant : status.tenants) {
         const auto found = use.by_session.find(tenant.session);

@@ -81,6 +81,24 @@ std::string target_text(const protocol::TenantStatus& tenant, std::string_view p
     return fmt::format("{}{}; it cannot be kept: {}", target, seen, others);
 }
 
+// What a user sees of the others on a system's server.
+std::string others_text(const protocol::StatusReply& server) {
+    if (server.others == 0) return "";
+    return fmt::format("  other users: {} sessions, {}\n", server.others, mebibytes(server.other_bytes));
+}
+
+std::string limited_text(const protocol::TenantStatus& tenant) {
+    std::string what;
+    const auto add = [&](uint32_t which, const char* name) {
+        if (tenant.limited & which) what += (what.empty() ? "" : ", ") + std::string(name);
+    };
+    add(protocol::kLimitedPriority, "priority");
+    add(protocol::kLimitedWeight, "weight");
+    add(protocol::kLimitedMemory, "memory");
+    add(protocol::kLimitedTarget, "target");
+    return fmt::format("  {} asked for more than its user is granted: {}\n", tenant.tenant, what);
+}
+
 // Empty: nothing of it has moved.
 std::string turns_text(const protocol::TenantStatus& tenant) {
     const protocol::TurnFigures& turns = tenant.turns;
@@ -99,7 +117,7 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
     std::string text =
         fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions{}", status.key, server.device,
                     server.policy[0] ? server.policy : "-", static_cast<double>(server.uptime_ms) / 1000,
-                    status.tenants.size(), isolation_text(status.key));
+                    status.tenants.size() + server.others, isolation_text(status.key));
     if (use.seconds > 0) text += fmt::format("; busy and SMs in % of the last {:.3g} s", use.seconds);
     text += "\n" + fmt::format(kTenantRow, "tenant", "session", "process", "priority", "weight", "memory",
                                "limit", "host", "launches", "a second", "busy", "SMs");
@@ -113,7 +131,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
             tenant.launches, fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy),
             percent(usage.multiprocessors));
     }
+    text += others_text(server);
     for (const protocol::TenantStatus& tenant : status.tenants) {
+        if (tenant.limited) text += limited_text(tenant);
         if (const std::string target = target_text(tenant, server.policy); !target.empty())
             text += fmt::format("  {}: {}\n", tenant.tenant, target);
         if (tenant.waits_for[0])
@@ -152,6 +172,7 @@ std::string memory_text(const ServerStatus& status) {
             tenant.memory_limit ? in_mebibytes(tenant.memory_limit) : "-", in_mebibytes(memory.zeroed),
             fmt::format("{:.3f}", static_cast<double>(memory.zeroing_us) / 1e6), memory.refused);
     }
+    text += others_text(status.server);
     for (const protocol::TenantStatus& tenant : status.tenants) text += turns_text(tenant);
     return text;
 }

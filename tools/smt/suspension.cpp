@@ -22,8 +22,12 @@ std::vector<std::string> servers_of(const std::string& tenant) {
     for (const std::string& key : servers) {
         const auto status = ask_tenants(key);
         any = any || status;
-        if (status && std::any_of(status->tenants.begin(), status->tenants.end(),
-                                  [&](const auto& each) { return each.tenant == tenant; }))
+        // A system's server puts the user's name in front.
+        const auto is_it = [&](const protocol::TenantStatus& each) {
+            const std::string name = each.tenant;
+            return name == tenant || (is_of_system(key) && name.ends_with("/" + tenant));
+        };
+        if (status && std::any_of(status->tenants.begin(), status->tenants.end(), is_it))
             found.push_back(key);
     }
     if (!any) throw Failure("no server is running (looked in " + runtime_directory() + ")");

@@ -18,8 +18,9 @@ namespace smt::runtime::server {
 
 class TenantAccounts {
 public:
-    // For a program that begins. limit: bytes; 0: it brings none along.
-    MemoryAccountPointer open(const std::string& family, uint64_t limit);
+    // For a program that begins. limit: bytes; 0: it brings none along. `user`: the account of the user whose
+    // tenant it is; null: none.
+    MemoryAccountPointer open(const std::string& family, uint64_t limit, MemoryAccountPointer user = nullptr);
     // For an account of open(). From now on no program changes it. bytes; 0: the device's.
     void set_limit(const MemoryAccountPointer& account, uint64_t limit);
 

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""One server for several Unix users (smtd --system), on the simulated device.
+
+    users.py SMT FOLDER_OF_PROGRAMS SCENARIO
+
+The server, its users and a stranger are processes with uids of their own, which have no accounts. Only root
+can start these: without, the scenario is skipped (exit code 77).
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from place import PATIENCE, finish, wait_for
+
+EXIT_SKIPPED = 77
+KEY = "simulated"
+BYTES = 4 << 20
+REFUSED = "CUDA_ERROR_INVALID_VALUE"
+NO_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+# Of each scenario its own, as several may run at once.
+FIRST = 20000 + os.getpid() % 10000 * 4
+SERVER, ALICE, BOB, STRANGER = range(FIRST, FIRST + 4)
+
+
+class Skipped(Exception):
+    pass
+
+
+class Machine:
+    """A folder that root made, with a server in it, and what users do there. Group SERVER may use it."""
+
+    def __init__(self, smt, programs, grants="", one_context=0):
+        self.smt, self.programs = pathlib.Path(smt), pathlib.Path(programs)
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.root.chmod(0o755)
+        self.folder, self.cache = self.root / "smt", self.root / "cache"
+        for folder, mode in (self.folder, 0o750), (self.cache, 0o700):
+            folder.mkdir()
+            os.chown(folder, SERVER, SERVER)
+            folder.chmod(mode)
+        (self.root / "smt.toml").write_text(grants)
+        self.environment = {k: v for k, v in os.environ.items()
+                            if not k.startswith(("SMT_", "XDG_", "HOME"))}
+        self.environment.update(SMT_SYSTEM_DIR=str(self.folder), SMT_SYSTEM_FILE=str(self.root / "smt.toml"),
+                                SMT_DEVICE="sim", SMT_SIM=f"grace=20,one_context={one_context}", SMT_PROFILES="none",
+                                SMT_COMPILE="ptx=0")
+        self.log_file = (self.root / "server.log").open("w")
+        self.server = None
+
+    def __enter__(self):
+        self.start_server()
+        return self
+
+    def __exit__(self, *error):
+        if error[0]:
+            print(self.log())
+        self.server.send_signal(signal.SIGTERM)
+        code = self.server.wait(timeout=PATIENCE)
+        self.log_file.close()
+        shutil.rmtree(self.root)
+        for user in ALICE, BOB, STRANGER:
+            shutil.rmtree(f"/tmp/smt-{user}", ignore_errors=True)
+        assert error[0] or code == 0, f"the server ended with {code}"
+
+    def start_server(self, **settings):
+        smtd = self.smt.parent / "smtd"
+        environment = {**self.environment, "SMT_CACHE_DIR": str(self.cache), **settings}
+        self.server = subprocess.Popen([smtd, "--system", "--key", KEY], env=environment,
+                                       stderr=self.log_file, user=SERVER, group=SERVER, extra_groups=[])
+        wait_for(lambda: (self.folder / f"{KEY}.sock").exists() or self.server.poll() is not None,
+                 lambda: "the server does not start:\n" + self.log())
+
+    def log(self):
+        return (self.root / "server.log").read_text()
+
+    def as_user(self, user, **settings):
+        """How subprocess starts something of the user. Root needs no group; a stranger has none."""
+        groups = [SERVER] if user in (ALICE, BOB) else []
+        return {"user": user, "group": user, "extra_groups": groups,
+                "env": {**self.environment, **settings}, "text": True, "cwd": "/"}
+
+    def command(self, user, *words, code=0, **settings):
+        done = subprocess.run([self.smt, *words], capture_output=True, timeout=PATIENCE,
+                              **self.as_user(user, **settings))
+        assert done.returncode == code, done
+        return done.stdout + done.stderr
+
+    def status(self, user):
+        """Tenants by name, and the server's own line."""
+        server, = map(json.loads, self.command(user, "status", "--json").splitlines())
+        return {tenant["tenant"]: tenant for tenant in server["tenants"]}, server
+
+    def party(self, user, tenant="train", options=(), **settings):
+        return Party(self, user, tenant, options, **settings)
+
+
+class Party:
+    """A program of a user that obeys commands (programs/shares.cpp)."""
+
+    def __init__(self, machine, user, tenant, options, command=None, **settings):
+        run = [machine.smt, "run", "--tenant", tenant, *options, "--", machine.programs / "sim_shares"]
+        self.process = subprocess.Popen(command or run, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, **machine.as_user(user, **settings))
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line.endswith("\n"), f"it ended: {self.process.wait(timeout=PATIENCE)}"
+        return line.strip()
+
+    def end(self):
+        finish(self.process)
+
+    def last_words(self):
+        """Of one that cannot begin."""
+        self.process.stdin.write("allocate 64\n")
+        output, _ = self.process.communicate(timeout=PATIENCE)
+        return output
+
+
+def name(user, tenant="train"):
+    return f"{user}/{tenant}"
+
+
+def two_users(smt, programs):
+    """Both compute right, with tenants of one name that have nothing in common."""
+    with Machine(smt, programs) as machine:
+        alice, bob = machine.party(ALICE), machine.party(BOB)
+        of_alice, of_bob = (each.ask("allocate", BYTES) for each in (alice, bob))
+        for each, memory, value in (alice, of_alice, 17), (bob, of_bob, 29):
+            each.ask("fill", memory, value)
+        assert (alice.ask("read", of_alice), bob.ask("read", of_bob)) == ("17", "29")
+
+        handle = alice.ask("share", of_alice)
+        assert bob.ask("open", handle) == REFUSED, "bob has alice's memory"
+        friend = machine.party(ALICE)
+        assert friend.ask("read", friend.ask("open", handle)) == "17", "alice's programs share memory"
+        friend.end()
+
+        assert set(machine.status(0)[0]) == {name(ALICE), name(BOB)}
+        for user, other in (ALICE, BOB), (BOB, ALICE):
+            mine, server = machine.status(user)
+            assert set(mine) == {name(user)}, mine
+            assert server["other_users_sessions"] == 1 and server["other_users_bytes"] >= BYTES, server
+            text = machine.command(user, "status")
+            assert str(other) not in text and "other users: 1 sessions" in text, text
+        pids = {pid for pid, in zip(tenant["pid"] for tenant in machine.status(0)[0].values())}
+        assert pids == {alice.process.pid, bob.process.pid}, "the kernel says which process it is"
+
+        alice.ask("free", of_alice)   # what was alice's is zeroed
+        assert bob.ask("read", bob.ask("allocate", BYTES)) == "0"
+        alice.end()
+        bob.end()
+
+
+def own_log(smt, programs):
+    """Log, journal and settings' values are the administrator's to read."""
+    with Machine(smt, programs) as machine:
+        alice = machine.party(ALICE)
+        alice.ask("allocate", BYTES)
+        said = machine.command(ALICE, "log", code=1)
+        assert f"the journal of the system's server {KEY} is for its administrator" in said, said
+        for file in machine.folder.iterdir():
+            readable = subprocess.run(["cat", file], capture_output=True, **machine.as_user(ALICE))
+            assert readable.returncode != 0, f"{file} can be read: {readable.stdout[:80]}"
+        assert name(ALICE) in machine.command(0, "log")
+        alice.end()
+
+
+GRANTS = f"""
+[everyone]
+memory = "64M"
+sessions = 2
+[groups.{BOB}]
+priority = "high"
+sessions = 1
+[users.{BOB}]
+weight = 2
+"""
+
+
+def granted(smt, programs):
+    """Priority, weight, memory and programs are at most what the administrator grants."""
+    with Machine(smt, programs, GRANTS) as machine:
+        wishes = ("--priority", "5", "--weight", "4")
+        alice, bob = machine.party(ALICE, options=wishes), machine.party(BOB, options=wishes)
+        alice.ask("allocate", 32 << 20)
+        bob.ask("allocate", BYTES)
+        tenants, _ = machine.status(0)
+        terms = {user: (tenants[name(user)]["priority"], tenants[name(user)]["weight"])
+                 for user in (ALICE, BOB)}
+        assert terms == {ALICE: (0, 1), BOB: (1, 2)}, terms
+        assert tenants[name(ALICE)]["limited"] == ["priority", "weight"]
+        assert "asked for more than its user is granted: priority, weight" in machine.command(ALICE, "status")
+        assert f"{name(ALICE)} (pid {alice.process.pid}): its user is granted less" in machine.log()
+
+        said = machine.command(ALICE, "set", "train", "--priority", "high", code=1)
+        assert "the highest priority that the administrator grants this user is 0" in said, said
+        said = machine.command(ALICE, "set", "train", "--memory", "128M", code=1)
+        assert "grants this user 64 MiB" in said, said
+        machine.command(ALICE, "set", "train", "--priority", "low")
+        assert machine.status(0)[0][name(ALICE)]["priority"] == -1
+
+        other = machine.party(ALICE, "other")   # of all tenants of alice's together
+        assert other.ask("allocate", 48 << 20) == NO_MEMORY
+        other.ask("allocate", 16 << 20)
+        assert "grants this user 2 programs at once" in machine.party(ALICE, "third").last_words()
+        other.end()
+        alice.end()
+
+        target = machine.party(ALICE, options=("--p99", "8ms"))
+        target.ask("allocate", BYTES)
+        tenant = machine.status(0)[0][name(ALICE)]
+        assert (tenant["priority"], tenant["target"], tenant["limited"]) == (0, None, ["target"]), tenant
+        target.end()
+        bob.end()
+
+
+def administered(smt, programs):
+    """Only an administrator's commands reach what is another user's, or all's."""
+    with Machine(smt, programs, f"[groups.{BOB}]\nadministers = true\n") as machine:
+        alice, bob = machine.party(ALICE), machine.party(BOB)
+        memory = alice.ask("allocate", BYTES)
+        bob.ask("allocate", BYTES)
+        # The stranger, in the group.
+        carol = {**machine.as_user(STRANGER, SMT_SYSTEM="1"), "extra_groups": [SERVER]}
+        for words in (("suspend", name(ALICE)), ("resume", name(ALICE)),
+                      ("set", name(ALICE), "--priority", "low"), ("set", name(ALICE), "--memory", "1M"),
+                      ("policy", "set", "fifo"), ("server", "stop")):
+            done = subprocess.run([machine.smt, *words], capture_output=True, timeout=PATIENCE, **carol)
+            assert done.returncode in (1, 2), done
+            assert "no program of tenant" in done.stderr or "only an administrator" in done.stderr, done
+        assert set(machine.status(BOB)[0]) == {name(ALICE), name(BOB)}, "bob administers"
+        machine.command(BOB, "suspend", name(ALICE))
+        assert machine.status(ALICE)[0][name(ALICE)]["suspended"]
+        machine.command(ALICE, "resume", "train")
+        machine.command(BOB, "set", name(ALICE), "--priority", "3")
+        assert machine.status(ALICE)[0][name(ALICE)]["priority"] == 3
+        machine.command(BOB, "policy", "set", "fifo")
+        assert alice.ask("fill", memory, 3) and alice.ask("read", memory) == "3"
+        alice.end()
+        bob.end()
+        assert "stopped" in machine.command(BOB, "server", "stop", SMT_SYSTEM="1")
+
+
+def which_server(smt, programs):
+    """A stranger is told why; a user's own server comes first, as long as it runs."""
+    with Machine(smt, programs) as machine:
+        said = machine.party(STRANGER).last_words()
+        assert "is not in the group that may use the system's server" in said, said
+        own = machine.party(STRANGER, SMT_SYSTEM="0")
+        own.ask("allocate", BYTES)
+        assert machine.status(0)[1]["tenants"] == []
+        own.end()
+        machine.command(STRANGER, "server", "stop")
+
+        assert "not the system's server" in machine.command(ALICE, "server", "start")
+        first = machine.party(ALICE)
+        first.ask("allocate", BYTES)
+        assert machine.status(0)[1]["tenants"] == []
+        always = machine.party(ALICE, SMT_SYSTEM="1")
+        always.ask("allocate", BYTES)
+        assert set(machine.status(0)[0]) == {name(ALICE)}
+        first.end()
+        always.end()
+        assert "server simulated stopped" in machine.command(ALICE, "server", "stop")
+        then = machine.party(ALICE)
+        then.ask("allocate", BYTES)
+        assert set(machine.status(0)[0]) == {name(ALICE)}
+        then.end()
+
+
+def false_server(smt, programs):
+    """A folder that another user made, and a socket of another user's in one of root's, are not used."""
+    with Machine(smt, programs) as machine:
+        common = machine.root / "common"
+        common.mkdir()
+        common.chmod(0o1777)
+        made = common / "smt"
+        made.mkdir()
+        os.chown(made, BOB, SERVER)
+        made.chmod(0o750)
+        said = machine.party(ALICE, SMT_SYSTEM_DIR=str(made)).last_words()
+        assert "it is not root's, and others than root could have made it" in said, said
+        made.chmod(0o777)
+        said = machine.party(ALICE, SMT_SYSTEM_DIR=str(made)).last_words()
+        assert "others than its owner write it" in said, said
+
+        os.chown(machine.folder, STRANGER, SERVER)   # the server's user is no longer the folder's
+        said = machine.party(ALICE).last_words()
+        assert "neither root's nor of the folder's owner" in said, said
+
+
+def fault_of_another(smt, programs):
+    """A fault ends all, on a device as a GPU is; whose it was, the administrator is told and no other user."""
+    with Machine(smt, programs, one_context=1) as machine:
+        bob = machine.party(BOB)
+        memory = bob.ask("allocate", BYTES)
+        culprit = subprocess.run([machine.smt, "run", "--tenant", "culprit", "--",
+                                  machine.programs / "sim_misbehave", "wild"], capture_output=True,
+                                 timeout=PATIENCE, **machine.as_user(ALICE))
+        assert "tenant culprit" in culprit.stderr.replace(f"{ALICE}/", ""), "alice is told of her own"
+        said, _ = bob.process.communicate(f"read {memory}\n", timeout=PATIENCE)
+        assert "may have been another user's" in said, said
+        assert str(ALICE) not in said and "culprit" not in said and "wild" not in said, said
+        assert machine.server.wait(timeout=PATIENCE) == 0 and name(ALICE, "culprit") in machine.log()
+
+
+def in_a_container(smt, programs):
+    """A program with process numbers of its own, and the server's folder at another place: the server knows
+    user and process by the kernel."""
+    new_namespaces = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*new_namespaces, "true"], capture_output=True).returncode != 0:
+        raise Skipped("namespaces cannot be made here")
+    with Machine(smt, programs) as machine:
+        mounted = machine.root / "mounted"
+        mounted.mkdir()
+        script = (f"mount --bind {machine.folder} {mounted} && exec setpriv --reuid {ALICE} --regid {ALICE} "
+                  f"--groups {SERVER} {machine.smt} run --tenant train -- {machine.programs / 'sim_shares'}")
+        inside = machine.party(0, command=[*new_namespaces, "sh", "-c", script], SMT_SYSTEM_DIR=str(mounted))
+        memory = inside.ask("allocate", BYTES)
+        tenant = machine.status(ALICE)[0][name(ALICE)]
+        namespaces = [os.readlink(f"/proc/{pid}/ns/pid") for pid in (tenant["pid"], "self")]
+        assert namespaces[0] != namespaces[1], (tenant, namespaces)
+        outside = machine.party(ALICE)
+        handle = inside.ask("share", memory)
+        inside.ask("fill", memory, 5)
+        assert outside.ask("read", outside.ask("open", handle)) == "5"
+        outside.end()
+        inside.end()
+
+
+def hostile_user(smt, programs):
+    """A user in the group sends a thousand wrong messages of each kind, and orders to stop: the other's
+    program goes on."""
+    with Machine(smt, programs) as machine:
+        bob = machine.party(BOB)
+        memory = bob.ask("allocate", BYTES)
+        bob.ask("fill", memory, 29)
+        socket = machine.folder / f"{KEY}.sock"
+        done = subprocess.run([machine.programs / "preload_hostile", socket, "1000", "2", "orders"],
+                              capture_output=True, timeout=PATIENCE, **machine.as_user(ALICE))
+        assert done.returncode == 0 and int(done.stdout.split()[0]) > 100_000, done
+        assert bob.ask("read", memory) == "29"
+        assert machine.server.poll() is None, machine.log()
+        assert f"refused {ALICE}/a program: this is the system's server" in machine.log()
+        bob.end()
+
+
+def mistaken_file(smt, programs):
+    """A server whose administrator's file has a mistake does not start: it could grant too much."""
+    machine = Machine(smt, programs, "[everyone]\nmemroy = \"1M\"\n[users.x]\nadministers = 1\n")
+    with machine:
+        assert machine.server.wait(timeout=PATIENCE) == 1
+        said = machine.log()
+        assert "smt.toml:2: memroy in everyone is nothing to grant" in said and "memory" in said, said
+        assert "administers in users.x is '1'; it takes true or false" in said, said
+        (machine.root / "smt.toml").write_text("")
+        machine.start_server()
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    try:
+        if os.geteuid() != 0:
+            raise Skipped("only root can start programs of several users")
+        reached = subprocess.run(["test", "-x", smt], user=ALICE, group=ALICE, extra_groups=[])
+        if reached.returncode != 0:
+            raise Skipped(f"other users cannot run {smt}")
+        globals()[scenario](os.path.realpath(smt), os.path.realpath(programs))
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return EXIT_SKIPPED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
