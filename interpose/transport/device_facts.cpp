@@ -32,7 +32,8 @@ bool ask(int gpu, protocol::DeviceReply& reply, SessionFailure& failure) {
     char key[protocol::kKeyBytes];
     protocol::name_simulated_key(gpu, key, sizeof key);
     const uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
-    const int socket_fd = reach_server(key, nullptr, deadline, failure);
+    bool is_system = false;
+    const int socket_fd = reach_server(key, nullptr, deadline, &is_system, failure);
     if (socket_fd < 0) return false;
     const timeval limit{kStartSeconds, 0};
     setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);

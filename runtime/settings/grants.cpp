@@ -15,9 +15,9 @@ using runtime::journal::printable;
 
 const std::vector<std::string> kKeys = {"memory", "sessions", "priority", "weight", "administers"};
 
-class Reading {
+class GrantReading {
 public:
-    Reading(const std::string& path, Grants& grants) : path_(path), grants_(grants) {}
+    GrantReading(const std::string& path, Grants& grants) : path_(path), grants_(grants) {}
 
     void everyone(const toml::node& node) { grants_.everyone = grant("everyone", node); }
     void named(const std::string& kind, const toml::node& node, std::map<std::string, Grant>& grants) {
@@ -98,7 +98,7 @@ Grants read_grants(const std::string& path) {
     Grants grants;
     const std::optional<toml::table> file = parse_file(path, grants.problems);
     if (!file) return grants;
-    Reading reading(path, grants);
+    GrantReading reading(path, grants);
     for (const auto& [key, node] : *file) {
         if (key == "everyone")
             reading.everyone(node);

@@ -9,7 +9,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::string_view kText = R"(.version 8.0
+constexpr std::string_view kFencedText = R"(.version 8.0
 .target sm_90
 .address_size 64
 .visible .entry good(.param .u64 to)
@@ -40,15 +40,15 @@ Opened open_text(std::string_view text, bool fences, bool executes) {
 
 TEST_CASE("the fenced text takes the image's place, for all that is made of it", "[fences]") {
     for (const bool executes : {false, true}) {
-        const Opened opened = open_text(kText, true, executes);
+        const Opened opened = open_text(kFencedText, true, executes);
         CHECK(opened.problem.empty());
         CHECK(opened.code == Code::kPtx);
         REQUIRE(opened.fenced.size() == 2);
         CHECK(opened.fenced[0].name == "good");
         CHECK(opened.fenced[0].reason.empty());
         CHECK_THAT(opened.fenced[1].reason, Contains("barrier of a number of threads"));
-        CHECK_THAT(std::string(code_of(opened, kText)), Contains("smt_fence_end"));
-        CHECK((code_of(opened, kText).find("smt_door_launch") != std::string_view::npos) == executes);
+        CHECK_THAT(std::string(code_of(opened, kFencedText)), Contains("smt_fence_end"));
+        CHECK((code_of(opened, kFencedText).find("smt_door_launch") != std::string_view::npos) == executes);
         // A managed form is made of the fenced text without doors, and its variable is none of the image's.
         CHECK_THAT(opened.choices.ptx.text, Contains("smt_fence_end") && !Contains("smt_door_launch"));
         CHECK(opened.choices.ptx.registers.empty());
@@ -63,5 +63,5 @@ TEST_CASE("an image that cannot be fenced is refused, with a reason", "[fences]"
         open_text(".version 8.0\n.target sm_90\n.address_size 64\n.entry k() { nonsense; }\n", true, false)
             .problem,
         Contains("the tenant is fenced"));
-    CHECK(open_text(kText, false, false).fenced.empty());
+    CHECK(open_text(kFencedText, false, false).fenced.empty());
 }

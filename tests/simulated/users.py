@@ -48,7 +48,8 @@ class Machine:
         self.environment = {k: v for k, v in os.environ.items()
                             if not k.startswith(("SMT_", "XDG_", "HOME"))}
         self.environment.update(SMT_SYSTEM_DIR=str(self.folder), SMT_SYSTEM_FILE=str(self.root / "smt.toml"),
-                                SMT_DEVICE="sim", SMT_SIM=f"grace=20,one_context={one_context}", SMT_PROFILES="none",
+                                SMT_DEVICE="sim", SMT_SIM=f"grace=20,one_context={one_context}",
+                                SMT_PROFILES="none",
                                 SMT_COMPILE="ptx=0")
         self.log_file = (self.root / "server.log").open("w")
         self.server = None
@@ -299,7 +300,7 @@ def false_server(smt, programs):
 
 
 def fault_of_another(smt, programs):
-    """A fault ends all, on a device as a GPU is; whose it was, the administrator is told and no other user."""
+    """A fault ends all, on a device as a GPU is; whose it was, the administrator is told, and no user."""
     with Machine(smt, programs, one_context=1) as machine:
         bob = machine.party(BOB)
         memory = bob.ask("allocate", BYTES)

@@ -11,6 +11,11 @@ import tempfile
 import time
 
 PATIENCE = 120
+USERS, GROUP = ("games", "news"), "users"   # accounts of every Debian
+GRANTS = """[everyone]
+weight = 1000
+priority = "high"
+"""
 DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
 SKIPPED = 77
 
@@ -63,8 +68,11 @@ def free_ports(count):
 
 
 class Cluster:
-    def __init__(self, root, build, words, **environment):
-        self.root, self.build = root, pathlib.Path(build)
+    """words: of the plugin's; keys: of the system's servers, which the jobs of several users share; none:
+    each user has servers of its own."""
+
+    def __init__(self, root, build, words, keys=(), **environment):
+        self.root, self.build, self.keys = root, pathlib.Path(build), keys
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.folder.chmod(0o755)
         self.accounts, self.grants = self.folder / "accounts.jsonl", self.folder / "grants"
@@ -72,8 +80,17 @@ class Cluster:
             (self.folder / name).mkdir()
         for name in DAEMONS:   # Debian's links; a daemon under another name takes itself for a client
             (self.folder / "bin" / name).symlink_to(root / f"usr/sbin/{name}-wlm")
-        self.smt_environment = {"SMT_DEVICE": "sim", "SMT_RUNTIME_DIR": str(self.folder / "run"),
-                                "SMT_PROFILES": "none", **environment}
+        self.run = self.folder / "run"
+        self.smt_environment = {"SMT_DEVICE": "sim", "SMT_PROFILES": "none", **environment}
+        if keys:
+            self.run.mkdir()
+            shutil.chown(self.run, group=GROUP)
+            self.run.chmod(0o750)
+            (self.folder / "smt.toml").write_text(GRANTS)
+            self.smt_environment.update(SMT_SYSTEM="1", SMT_SYSTEM_DIR=str(self.run),
+                                        SMT_SYSTEM_FILE=str(self.folder / "smt.toml"))
+        else:
+            self.smt_environment["SMT_RUNTIME_DIR"] = str(self.run)
         words = [f"command={self.build}/bin/smt", f"folder={self.grants}", f"accounts={self.accounts}",
                  *words,
                  *(f"env={name}={value}" for name, value in self.smt_environment.items())]
@@ -90,6 +107,8 @@ class Cluster:
         self.daemons = []
 
     def __enter__(self):
+        for key in self.keys:
+            self.serve(key)
         self.daemon("slurmctld", "-D")
         self.daemon("slurmd", "-D", "-d", self.step_daemon())
         wait_for(self.is_idle, lambda: "the node does not come up:\n" + self.logs())
@@ -108,6 +127,14 @@ class Cluster:
             daemon.wait(timeout=PATIENCE)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def serve(self, key):
+        settings = {name: value for name, value in self.smt_environment.items() if name != "SMT_SYSTEM"}
+        with open(self.folder / f"smtd.{key}.out", "w") as out:
+            self.daemons.append(subprocess.Popen(
+                [self.build / "bin/smtd", "--system", "--key", key], stderr=out, group=GROUP,
+                env={**os.environ, **settings, "SMT_CACHE_DIR": str(self.folder / "cache")}))
+        wait_for((self.run / f"{key}.sock").exists, self.logs)
+
     def daemon(self, name, *arguments):
         with open(self.folder / f"{name}.out", "w") as out:
             self.daemons.append(subprocess.Popen([self.folder / "bin" / name, *arguments], stdout=out,
@@ -122,7 +149,7 @@ class Cluster:
         return str(script)
 
     def logs(self):
-        found = [*self.folder.glob("*.out"), *(self.folder / "run").glob("*.log")]
+        found = [*self.folder.glob("*.out"), *self.run.glob("*.log")]
         return "\n".join(f"-- {path.name}\n{path.read_text()[-4000:]}" for path in found)
 
     def command(self, name, *arguments, check=True):
@@ -133,7 +160,7 @@ class Cluster:
 
     def start(self, *arguments, user=None):
         """srun, of a user by name."""
-        whose = ["--uid", user] if user else []
+        whose = ["--uid", user, "--gid", GROUP] if user else []
         return subprocess.Popen([self.root / "usr/bin/srun", *whose, *map(str, arguments)],
                                 env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 text=True, cwd=self.folder)

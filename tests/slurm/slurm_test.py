@@ -9,7 +9,7 @@ import pathlib
 import signal
 import sys
 
-from cluster import SKIPPED, Cluster, finish, slurm_root, wait_for
+from cluster import SKIPPED, USERS, Cluster, finish, number_of, slurm_root, wait_for
 
 PROGRAMS = None
 WEIGHTS = (3, 1)
@@ -21,15 +21,17 @@ def program(name, *arguments):
 
 
 def jobs(root, build):
-    """Twenty jobs on two GPUs compute right, and what they are said to have used adds up."""
-    with Cluster(root, build, ["gpu=any", "memory_per_share=1M"],
+    """Twenty jobs of two users on two GPUs compute right, and what they are said to have used adds up."""
+    with Cluster(root, build, ["gpu=any", "memory_per_share=1M"], ["simulated", "simulated-1"],
                  SMT_SIM="gpus=2,sms=4,grace=1000") as cluster:
-        started = [cluster.start("--gres=smt:20", *program("work", 2, 16)) for _ in range(20)]
+        started = [cluster.start("--gres=smt:20", *program("work", 2, 16), user=user)
+                   for user in USERS for _ in range(10)]
         ends = [finish(process) for process in started]
         assert all(code == 0 for code, _ in ends), ends
         accounts = cluster.accounted(20)
         used = [each for line in accounts for each in line["used"]]
         assert len({line["job"] for line in accounts}) == 20 and len(used) == 20, accounts
+        assert sorted(line["uid"] for line in accounts) == sorted(10 * list(map(number_of, USERS))), accounts
         assert len({each["launches"] for each in used}) == 1 and used[0]["launches"] > 0, used
         totals = [json.loads(line) for line in cluster.smt("log", "--totals").splitlines()]
         by_tenant = {each["tenant"]: each for each in totals}
@@ -44,11 +46,11 @@ def jobs(root, build):
 
 
 def weights(root, build):
-    """Two jobs on one GPU get it as their shares say."""
-    with Cluster(root, build, ["gpu=0"], SMT_POLICY="fair", SMT_COMPILE="ptx=1,wait=10",
+    """Two users' jobs on one GPU get it as their shares say."""
+    with Cluster(root, build, ["gpu=0"], ["simulated"], SMT_POLICY="fair", SMT_COMPILE="ptx=1,wait=10",
                  SMT_SIM="sms=4,tenants=2,grace=2000,step_limit=0,dispatch_clock=1") as cluster:
-        started = [cluster.start(f"--gres=smt:{shares}", *program("load", 80, ROOM, 4, 10 ** 9, 300_000))
-                   for shares in WEIGHTS]
+        started = [cluster.start(f"--gres=smt:{shares}", *program("load", 80, ROOM, 4, 10 ** 9, 300_000),
+                                 user=user) for user, shares in zip(USERS, WEIGHTS)]
         ends = [finish(process) for process in started]
         assert all(code == 0 for code, _ in ends), ends
         used = sorted(each["gpu_ns"] for line in cluster.accounted(2) for each in line["used"])

@@ -57,6 +57,11 @@ constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:
 constexpr const char* kPlacedRow =
     "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
 
+// A system's server has the user in front of its tenants' names; a name without is all users'.
+bool is_named(const std::string& tenant, const std::string& name) {
+    return tenant == name || tenant.substr(tenant.find('/') + 1) == name;
+}
+
 }  // namespace
 
 std::vector<int> placed_on(const Entry& entry) {
@@ -130,7 +135,7 @@ void LogView::count(const Entry& entry, Tenant& tenant) {
 
 void LogView::show(const Entry& entry) {
     const std::string& tenant = tenant_of(entry);
-    if (!shape_.tenant.empty() && tenant != shape_.tenant) return;
+    if (!shape_.tenant.empty() && !is_named(tenant, shape_.tenant)) return;
     ++shown_;
     if (!tenant.empty()) count(entry, tenants_[tenant]);
     if (shape_.kernels) return count_kernel(entry, tenant);
