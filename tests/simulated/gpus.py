@@ -111,6 +111,16 @@ def any_spreads(smt, programs):
             end(program)
 
 
+def any_for_others(smt, programs):
+    """What `smt run --env` places counts before its program is there."""
+    with Machine(smt, programs) as machine:
+        said = [subprocess.run([smt, "run", "--env", "--gpu", "any"], env=machine.environment, check=True,
+                               capture_output=True, text=True, timeout=PATIENCE).stdout for _ in range(4)]
+        visible = [next(line for line in each.splitlines() if line.startswith("CUDA_VISIBLE_DEVICES="))
+                   for each in said]
+        assert visible[0] == visible[2] != visible[1] == visible[3], visible
+
+
 def any_before_sessions(smt, programs):
     """A program that was placed counts from then on, until it ends."""
     with Machine(smt, programs) as machine:

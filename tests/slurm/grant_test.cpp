@@ -54,15 +54,23 @@ TEST_CASE("a grant is a command, or is refused") {
 
 TEST_CASE("what a job used") {
     const Used used = Used::read(
-        "{\"tenant\":\"job-7\",\"sessions\":2,\"ended\":2}\nsmt log: half a line\n"
-        "{\"tenant\":\"job-7\",\"sessions\":1,\"ended\":1}\n");
+        "{\"tenant\":\"alice/job-7\",\"sessions\":2,\"ended\":2}\nsmt log: half a line\n"
+        "{\"tenant\":\"mallory/job-7\",\"sessions\":2,\"ended\":1}\n"
+        "{\"tenant\":\"job-7\",\"sessions\":2,\"ended\":1,\"earlier\":true}\n",
+        "alice");
     CHECK(used.servers.size() == 2);
     CHECK(used.over);
-    CHECK(!Used::read("{\"sessions\":2,\"ended\":1}").over);
-    CHECK(Used::read("").over);
-    CHECK(account(7, 1000, 5, used, "") ==
-          "{\"job\":7,\"uid\":1000,\"ended\":5,\"used\":[{\"ended\":2,\"sessions\":2,\"tenant\":\"job-7\"},"
-          "{\"ended\":1,\"sessions\":1,\"tenant\":\"job-7\"}]}\n");
+    CHECK(!Used::read("{\"sessions\":2,\"ended\":1}", "alice").over);
+    CHECK(Used::read("", "alice").over);
+    CHECK(account(7, 1000, 5, Used::read("{\"tenant\":\"job-7\"}\n{\"tenant\":\"job-7\"}", ""), "") ==
+          "{\"job\":7,\"uid\":1000,\"ended\":5,\"used\":[{\"tenant\":\"job-7\"},{\"tenant\":\"job-7\"}]}\n");
     CHECK(account(7, 1000, 5, {}, "no \"server\"") ==
           "{\"job\":7,\"uid\":1000,\"ended\":5,\"used\":[],\"problem\":\"no \\\"server\\\"\"}\n");
+}
+
+TEST_CASE("what the command prints is a grant, or a reason in one line") {
+    CHECK(variables_in("smt run: careful\nSMT_WEIGHT=2\nno line\nA_b=c=d\n=x\n") ==
+          "SMT_WEIGHT=2\nA_b=c=d\n");
+    CHECK(one_line("smt run: no GPU\nusage: smt\n") == "smt run: no GPU; usage: smt");
+    CHECK(one_line("") == "");
 }

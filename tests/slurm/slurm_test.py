@@ -34,6 +34,7 @@ def jobs(root, build):
         assert sorted(line["uid"] for line in accounts) == sorted(10 * list(map(number_of, USERS))), accounts
         assert len({each["launches"] for each in used}) == 1 and used[0]["launches"] > 0, used
         totals = [json.loads(line) for line in cluster.smt("log", "--totals").splitlines()]
+        assert all(each["tenant"].partition("/")[0] in USERS for each in used), used
         by_tenant = {each["tenant"]: each for each in totals}
         assert by_tenant == {each["tenant"]: each for each in used}, (totals, used)
         assert all(each["sessions"] == each["ended"] == 1 for each in used), used

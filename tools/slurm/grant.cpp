@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -91,6 +93,30 @@ std::optional<int> priority_of(std::string_view name) {
 
 std::string tenant_of(uint32_t job) { return fmt::format("job-{}", job); }
 
+std::string variables_in(std::string_view said) {
+    std::string all;
+    for (size_t at = 0; at < said.size();) {
+        const size_t end = std::min(said.find('\n', at), said.size());
+        const std::string_view line = said.substr(at, end - at), name = line.substr(0, line.find('='));
+        const bool is_name =
+            !name.empty() && name.size() < line.size() &&
+            std::ranges::all_of(name, [](unsigned char each) { return std::isalnum(each) || each == '_'; });
+        if (is_name) all += fmt::format("{}\n", line);
+        at = end + 1;
+    }
+    return all;
+}
+
+std::string one_line(std::string_view said) {
+    std::string all;
+    for (size_t at = 0; at < said.size();) {
+        const size_t end = std::min(said.find('\n', at), said.size());
+        if (end > at) all += fmt::format("{}{}", all.empty() ? "" : "; ", said.substr(at, end - at));
+        at = end + 1;
+    }
+    return all;
+}
+
 bool is_list(std::string_view variable) { return variable == "LD_PRELOAD" || variable == "LD_LIBRARY_PATH"; }
 
 uint64_t shares_in(std::string_view tres) {
@@ -110,15 +136,20 @@ uint64_t shares_in(std::string_view tres) {
     return 0;
 }
 
-Used Used::read(std::string_view totals) {
+Used Used::read(std::string_view totals, std::string_view user) {
     Used used;
     for (size_t at = 0; at < totals.size();) {
         const size_t end = std::min(totals.find('\n', at), totals.size());
         const auto server = nlohmann::json::parse(totals.substr(at, end - at), nullptr, false);
         at = end + 1;
         if (!server.is_object()) continue;
+        const std::string tenant = server.value("tenant", "");  // "alice/job-7" on a system's server
+        if (const size_t slash = tenant.find('/');
+            slash != std::string::npos && std::string_view(tenant).substr(0, slash) != user)
+            continue;
         used.servers.push_back(server.dump());
-        used.over = used.over && server.value("sessions", 0) <= server.value("ended", 0);
+        if (!server.value("earlier", false) && server.value("sessions", 0) > server.value("ended", 0))
+            used.over = false;
     }
     return used;
 }

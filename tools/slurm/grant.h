@@ -41,6 +41,9 @@ struct Grant {
 
 std::optional<int> priority_of(std::string_view name);  // high, normal or low
 std::string tenant_of(uint32_t job);
+// Of what the command printed: the lines NAME=VALUE; all of it as one line.
+std::string variables_in(std::string_view said);
+std::string one_line(std::string_view said);
 bool is_list(std::string_view variable);  // colons part it, and what is in front counts first
 // Shares that a job has on a node, by Slurm's word for it: "gres:smt:50", "gres/smt=50", "smt". 0: none.
 uint64_t shares_in(std::string_view tres);
@@ -48,9 +51,10 @@ uint64_t shares_in(std::string_view tres);
 // What smt log --totals says of a tenant: an object for each server that had programs of it.
 struct Used {
     std::vector<std::string> servers;
-    bool over = true;  // all its programs have ended
+    bool over = true;  // all its programs have ended, or their server has
 
-    static Used read(std::string_view totals);
+    // user: of the job. What a system's server says of other users' tenants of that name is left out.
+    static Used read(std::string_view totals, std::string_view user);
 };
 // A line of JSON. `problem`: why smt did not say; empty: it did.
 std::string account(uint32_t job, uint32_t user, std::time_t ended, const Used& used,

@@ -1,6 +1,7 @@
 // smt log: the journal of a server, while it runs or after it.
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -55,6 +56,7 @@ private:
 
 LogView::Shape shape_for(LogView::Shape shape, const std::string& path) {
     shape.server = key_of_journal(path);
+    shape.of_earlier_server = !path.ends_with(".journal");
     if (protocol::is_strict_key(shape.server))
         shape.title = "server " + shape.server + ", of one strict tenant";
     return shape;
@@ -109,10 +111,14 @@ std::string log_beside(const std::string& journal) {
     return journal.substr(0, at) + ".log" + journal.substr(at + std::strlen(".journal"));
 }
 
-// A tenant's programs may be on several GPUs.
+// A tenant's programs may be on several GPUs, and a server may have gone in the middle of them.
 std::vector<std::string> every_journal() {
     std::vector<std::string> paths;
-    for (const std::string& key : keys_with(".journal")) paths.push_back(path_of(key, ".journal"));
+    for (const std::string& key : keys_with(".journal"))
+        for (int before = kMostGenerations; before >= 0; --before) {
+            const std::string path = path_of(key, ".journal") + (before ? fmt::format(".{}", before) : "");
+            if (::access(path.c_str(), R_OK) == 0) paths.push_back(path);
+        }
     if (paths.empty()) throw Failure("there is no journal: no server has run");
     return paths;
 }
@@ -130,6 +136,7 @@ int run_log(const Arguments& arguments) {
                                options.has("--mapping"),
                                options.has("--kernels"),
                                options.has("--totals"),
+                               false,
                                tenant ? *tenant : "",
                                "",
                                ""};

@@ -261,10 +261,11 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
 
 void LogView::show_totals() const {
     for (const auto& [name, tenant] : tenants_)
-        fmt::print(R"({{"tenant":{},"server":{},"sessions":{},"ended":{},"launches":{},"gpu_ns":{}}})"
+        fmt::print(R"({{"tenant":{},"server":{},"earlier":{},"sessions":{},"ended":{},"launches":{},)"
+                   R"("gpu_ns":{}}})"
                    "\n",
-                   json_string(name), json_string(shape_.server), tenant.sessions, tenant.ended.sessions,
-                   tenant.ended.launches, tenant.ended.received_ns);
+                   json_string(name), json_string(shape_.server), shape_.of_earlier_server, tenant.sessions,
+                   tenant.ended.sessions, tenant.ended.launches, tenant.ended.received_ns);
 }
 
 void LogView::show_summary() {

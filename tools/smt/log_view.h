@@ -29,6 +29,7 @@ public:
         bool mapping = false;
         bool kernels = false;
         bool totals = false;
+        bool of_earlier_server = false;
         std::string tenant = {};
         std::string server = {};  // whose journal it is, for JSON
         std::string title = {};   // a line above the text; empty: none

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -27,12 +29,22 @@ namespace {
 
 constexpr const char* kPlacedFile = "placed";
 
+// How long a program that is yet to begin counts without a process, in seconds.
+constexpr uint64_t kBegins = 60;
+
 struct Placed {
     std::string key;  // of the GPU
-    pid_t pid = 0;
-    uint64_t started = 0;  // what tells the process from a later one of its number
-    uint64_t needed = 0;   // bytes
+    pid_t pid = 0;    // 0: it is yet to begin
+    uint64_t started =
+        0;  // what tells the process from a later one of its number; without, when it was placed
+    uint64_t needed = 0;  // bytes
 };
+
+uint64_t seconds_since_boot() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec);
+}
 
 struct Process {
     pid_t parent = 0;
@@ -82,7 +94,8 @@ public:
     PlacedFile(const PlacedFile&) = delete;
     PlacedFile& operator=(const PlacedFile&) = delete;
 
-    // Those that still run, without this process. What is no line of this smt's is left out.
+    // Those that still run or are yet to begin, without this process. What is no line of this smt's is left
+    // out.
     std::vector<Placed> read() const {
         std::ifstream file(path_);
         std::vector<Placed> all;
@@ -90,16 +103,21 @@ public:
             std::istringstream fields(line);
             Placed each;
             if (!(fields >> each.key >> each.pid >> each.started >> each.needed)) continue;
-            const std::optional<Process> process = process_of(each.pid);
-            if (process && process->started == each.started && each.pid != ::getpid()) all.push_back(each);
+            const std::optional<Process> process = each.pid ? process_of(each.pid) : std::nullopt;
+            const bool counts = each.pid == 0 ? seconds_since_boot() - each.started < kBegins
+                                              : process && process->started == each.started;
+            if (counts && each.pid != ::getpid()) all.push_back(each);
         }
         return all;
     }
-    // With this process on that GPU.
-    void write(std::vector<Placed> all, const Gpu& gpu, uint64_t needed) {
+    // With a program on that GPU.
+    void write(std::vector<Placed> all, const Gpu& gpu, uint64_t needed, Begins where) {
         const std::optional<Process> self = process_of(::getpid());
         if (!self) throw Failure("cannot read /proc/self/stat: is /proc mounted?");
-        all.push_back({gpu.key, ::getpid(), self->started, needed});
+        if (where == Begins::kHere)
+            all.push_back({gpu.key, ::getpid(), self->started, needed});
+        else
+            all.push_back({gpu.key, 0, seconds_since_boot(), needed});
         std::string text;
         for (const Placed& each : all)
             text += fmt::format("{} {} {} {}\n", each.key, each.pid, each.started, each.needed);
@@ -120,6 +138,7 @@ private:
 // What the servers of one GPU have: the shared one, and those of strict tenants.
 struct Sessions {
     std::vector<protocol::TenantStatus> tenants;
+    unsigned others = 0;                       // of users whom this one may not see
     uint64_t total_bytes = 0, free_bytes = 0;  // 0: no server runs
     double busy = 0;
 };
@@ -128,7 +147,7 @@ Sessions sessions_on(const std::string& gpu) {
     Sessions sessions;
     StatusView view;
     for (const std::string& key : keys_with(".sock")) {
-        if (protocol::gpu_of_key(key) != gpu) continue;
+        if (protocol::gpu_of_key(bare_key(key)) != gpu) continue;
         const std::optional<ServerStatus> status = ask_tenants(key);
         const auto device = status ? ask_device(key) : std::nullopt;
         if (!device) continue;  // it has left, or has no device
@@ -136,6 +155,7 @@ Sessions sessions_on(const std::string& gpu) {
         sessions.free_bytes = std::max(sessions.free_bytes, device->free_bytes);
         for (const auto& [session, use] : view.use_of(*status).by_session)
             sessions.busy += use.multiprocessors.value_or(0);
+        sessions.others += status->server.others;
         sessions.tenants.insert(sessions.tenants.end(), status->tenants.begin(), status->tenants.end());
     }
     return sessions;
@@ -159,16 +179,24 @@ uint64_t claimed_bytes(const Sessions& sessions) {
     return all;
 }
 
+// One whose server does not answer comes last.
 GpuLoad load_of(const Gpu& gpu, const std::vector<Placed>& placed) {
-    const Sessions sessions = sessions_on(gpu.key);
     GpuLoad load;
+    Sessions sessions;
+    try {
+        sessions = sessions_on(gpu.key);
+    } catch (const Failure& failure) {
+        fmt::print(stderr, "smt run: {}: {}\n", gpu.name, failure.what());
+        load.programs = std::numeric_limits<unsigned>::max();
+        return load;
+    }
     load.total_bytes = sessions.total_bytes ? sessions.total_bytes : gpu.memory;
-    load.programs = static_cast<unsigned>(sessions.tenants.size());
+    load.programs = static_cast<unsigned>(sessions.tenants.size()) + sessions.others;
     load.busy = std::min(sessions.busy, 1.0);
     uint64_t claimed = claimed_bytes(sessions), idle = 0;
     for (const protocol::TenantStatus& each : sessions.tenants) idle += each.memory.idle;
     for (const Placed& each : placed) {
-        if (each.key != gpu.key || has_session(sessions, each.pid)) continue;
+        if (each.key != gpu.key || (each.pid != 0 && has_session(sessions, each.pid))) continue;
         ++load.programs;
         claimed += each.needed;
     }
@@ -180,7 +208,7 @@ GpuLoad load_of(const Gpu& gpu, const std::vector<Placed>& placed) {
 
 }  // namespace
 
-Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed) {
+Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed, Begins where) {
     PlacedFile file;
     const std::vector<Placed> placed = file.read();
     std::vector<GpuLoad> loads;
@@ -192,13 +220,13 @@ Gpu place_program(const std::vector<Gpu>& gpus, uint64_t needed) {
         throw Failure(fmt::format("no GPU has {} MiB of memory, which --memory names: the largest has {} MiB",
                                   needed >> 20, most >> 20));
     }
-    file.write(placed, gpus[*chosen], needed);
+    file.write(placed, gpus[*chosen], needed, where);
     return gpus[*chosen];
 }
 
-void note_program(const Gpu& gpu, uint64_t needed) {
+void note_program(const Gpu& gpu, uint64_t needed, Begins where) {
     PlacedFile file;
-    file.write(file.read(), gpu, needed);
+    file.write(file.read(), gpu, needed, where);
 }
 
 }  // namespace smt::tools

@@ -198,9 +198,12 @@ std::string key_of_journal(const std::string& path) {
 
 bool is_of_system(const std::string& key) { return key.starts_with(kSystemMark); }
 
+std::string bare_key(const std::string& key) {
+    return is_of_system(key) ? key.substr(std::strlen(kSystemMark)) : key;
+}
+
 std::string path_of(const std::string& key, const std::string& suffix) {
-    const std::string_view mark = kSystemMark;
-    if (key.starts_with(mark)) return protocol::system_folder() + ("/" + key.substr(mark.size())) + suffix;
+    if (is_of_system(key)) return protocol::system_folder() + ("/" + bare_key(key)) + suffix;
     return runtime_directory() + "/" + key + suffix;
 }
 

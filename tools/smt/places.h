@@ -47,6 +47,7 @@ std::string find_last_crash(const std::string* key);
 inline constexpr int kMostGenerations = 4;            // that servers keep
 std::string key_of_journal(const std::string& path);  // "/tmp/smt-1/device.journal" -> "device"
 bool is_of_system(const std::string& key);            // "system:0a1b"
+std::string bare_key(const std::string& key);         // "system:0a1b" -> "0a1b"
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

@@ -84,8 +84,10 @@ std::string export_gpu(const Options& options, const std::string& device) {
     const std::vector<Gpu> gpus = visible_gpus(device);
     const uint64_t needed = settings::number_of(settings::Id::kMemoryLimit);
     const bool any = *text == "any";
-    const Gpu gpu = any ? place_program(gpus, needed) : pick_gpu(gpus, *text, "a GPU's number, or any");
-    if (!any) note_program(gpu, needed);
+    const Begins where = options.has("--env") ? Begins::kElsewhere : Begins::kHere;
+    const Gpu gpu =
+        any ? place_program(gpus, needed, where) : pick_gpu(gpus, *text, "a GPU's number, or any");
+    if (!any) note_program(gpu, needed, where);
     if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
     return gpu.key;
 }
@@ -192,12 +194,13 @@ std::set<std::string> environment_now() {
     return all;
 }
 
+// Settings also if they are here already: where the program begins they may not be.
 int show_environment(const Options& options, const std::string& interposer) {
     const std::set<std::string> before = environment_now();
     export_all(options, interposer, "");
     strict_part();
     for (const std::string& line : environment_now())
-        if (!before.contains(line)) fmt::print("{}\n", line);
+        if (line.starts_with("SMT_") || !before.contains(line)) fmt::print("{}\n", line);
     return 0;
 }
 
