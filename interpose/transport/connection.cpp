@@ -173,7 +173,12 @@ Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, Sessi
         }
         Mapped answer;
         answer.ok = map_session(welcome, arena_fd, opened);
-        if (!send_packet(socket_fd, &answer, sizeof answer)) break;
+        if (!send_packet(socket_fd, &answer, sizeof answer)) {
+            if (answer.ok) unmap_session(opened);
+            explain(failure, "the server hung up");
+            result = Shake::kLeaving;
+            break;
+        }
         if (!answer.ok) continue;
         opened.server_pid = welcome.server_pid;
         result = await_opened(socket_fd, deadline) ? Shake::kOk : Shake::kLeaving;

@@ -1,5 +1,5 @@
 // What the simulated GPUs that this process sees say about themselves. Their servers are asked, each once; a
-// server that is not there is started. No session comes of it.
+// server that is not there is started, but not with SMT_SYSTEM=1. No session comes of it.
 #pragma once
 
 #include <cuda.h>

@@ -1,9 +1,9 @@
 // A server's key: how its files in the runtime directory begin.
 //
-//   key    := GPU | GPU '@' tenant      GPU: its UUID in hexadecimal digits, "device", or a
-//                                          simulated one's (simulated_gpus.h)
+//   key    := GPU | GPU '@' tenant
 //   tenant := NAME | '_' FAMILY
 //
+// GPU is its UUID in hexadecimal digits, "device", or a simulated one's (simulated_gpus.h).
 // The second form is the server of one strict tenant (SMT_ISOLATION=strict): the tenant with that name, or
 // the one without a name that has that family (Hello::family). NAME and FAMILY have letters, digits, '-', '_'
 // and '.' only, and NAME begins with a letter or digit. So no key leads out of the directory, and two tenants

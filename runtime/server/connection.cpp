@@ -27,6 +27,7 @@ namespace {
 
 constexpr long kFirstPacketSeconds = 10;
 constexpr uint32_t kMostPatienceMs = 24 * 3600 * 1000;
+constexpr uint32_t kUsersPatienceMs = 60 * 1000;  // of one who does not administer: the others wait meanwhile
 
 }  // namespace
 
@@ -193,8 +194,9 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
 }
 
 bool Connection::refuse_shared(const Hello& hello) {
-    const std::string_view name = without_user(owner_.users, text_in(hello.tenant));
-    if (owner_.server->serves_one_tenant() || !protocol::has_to_be_strict(name)) return false;
+    const std::string_view full = text_in(hello.tenant), name = without_user(owner_.users, full);
+    const bool named = protocol::has_to_be_strict(full) || protocol::has_to_be_strict(name);
+    if (owner_.server->serves_one_tenant() || !named) return false;
     refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
            fmt::format("SMT_STRICT_TENANTS, or strict_tenants in {}, names tenant {}, which may not share a "
                        "context: start the program with `smt run`, or set SMT_ISOLATION=strict",
@@ -286,7 +288,7 @@ void Connection::answer_settings(const void* packet, size_t bytes) {
     SettingsRequest request;
     if (!read(packet, bytes, &request)) return;
     SettingsReply reply;
-    if (owner_.server) {
+    if (owner_.server && peer_->administers()) {
         const std::string tenant = peer_->full_name(text_in(request.tenant));
         const std::string all =
             differing_settings(std::string(text_in(request.settings)), owner_.server->dispatcher().policy());
@@ -342,7 +344,8 @@ void Connection::answer_suspend(const void* packet, size_t bytes) {
         std::strncpy(reply.message, "the GPU's context is lost", sizeof reply.message - 1);
     } else {
         Suspension& suspension = owner_.server->suspension();
-        const std::chrono::milliseconds patience(std::min(request.patience_ms, kMostPatienceMs));
+        const uint32_t most = peer_->administers() ? kMostPatienceMs : kUsersPatienceMs;
+        const std::chrono::milliseconds patience(std::min(request.patience_ms, most));
         reply = request.kind == ControlKind::kSuspend ? suspension.suspend(name, patience)
                                                       : suspension.resume(name);
     }

@@ -67,17 +67,21 @@ bool Listener::open(std::string& error) {
         return false;
     };
     listen_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    // It gets its name when it listens. A socket of the server before stays until then (close_door()).
+    std::string made = files_.socket;
+    made.back() = '~';
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, files_.socket.c_str(), sizeof address.sun_path - 1);
-    unlink(files_.socket.c_str());  // of a server that crashed: this process holds the lock
+    std::strncpy(address.sun_path, made.c_str(), sizeof address.sun_path - 1);
+    unlink(made.c_str());  // of a server that crashed: this process holds the lock
     mode_t mask = umask(owner_.users ? 0117 : 0177);
     bool bound = listen_ >= 0 && bind(listen_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     umask(mask);
     if (!bound) return fail("cannot bind");
-    if (owner_.users && chown(files_.socket.c_str(), static_cast<uid_t>(-1), files_.group) != 0)
+    if (owner_.users && chown(made.c_str(), static_cast<uid_t>(-1), files_.group) != 0)
         return fail("cannot give to its folder's group");
     if (listen(listen_, 128) != 0) return fail("cannot listen on");
+    if (rename(made.c_str(), files_.socket.c_str()) != 0) return fail("cannot name");
     return watch(error);
 }
 
@@ -242,10 +246,12 @@ bool Listener::time_to_leave() {
 }
 
 // From here on a new client finds no socket and starts the next server, which waits for this server's lock.
-// Clients in the accept queue are disconnected and try again.
+// The socket of a system's server stays, unless it was told to stop: clients are refused there and wait for
+// the next one, and none starts a server of its own beside the grants. Clients in the accept queue are
+// disconnected and try again.
 void Listener::close_door() {
     if (!handed_over_) {
-        unlink(files_.socket.c_str());
+        if (!owner_.users || stop_.load()) unlink(files_.socket.c_str());
         close(listen_);
         listen_ = -1;
     }

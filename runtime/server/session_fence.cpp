@@ -46,7 +46,8 @@ CUresult error_of(const FenceRecord& record) {
 
 bool Session::wants_fence() const {
     return !server_.serves_one_tenant() &&
-           (hello_.fenced != 0 || protocol::has_to_be_fenced(without_user(server_.users(), tenant_)));
+           (hello_.fenced != 0 || protocol::has_to_be_fenced(tenant_) ||
+            protocol::has_to_be_fenced(without_user(server_.users(), tenant_)));
 }
 
 CUresult Session::open_fence() {
@@ -54,8 +55,7 @@ CUresult Session::open_fence() {
     uint64_t record = 0;
     if (const CUresult status = arena_.allocate(sizeof(FenceRecord), true, &record); status != CUDA_SUCCESS)
         return status;
-    auto fence =
-        std::make_unique<Fence>(device_, [this] { return streams_.query_all() != CUDA_ERROR_NOT_READY; });
+    auto fence = std::make_unique<Fence>(device_, [this] { return streams_.idle(); });
     const CUresult status = fence->open(arena_.base(), AddressPlan::kSlotBytes,
                                         reinterpret_cast<FenceRecord*>(record), &arena_.header().fatal);
     if (status != CUDA_SUCCESS) return status;

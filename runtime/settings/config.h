@@ -1,6 +1,5 @@
 // Where settings come from: the environment, the user's config file, the administrator's, or the default, in
-// this order. Of SMT_STRICT_TENANTS and
-// SMT_FENCE_TENANTS the administrator's file comes first.
+// this order. Of SMT_STRICT_TENANTS and SMT_FENCE_TENANTS the administrator's file comes first.
 //
 // A config file is TOML. A setting that is a variable is a key, SMT_IDLE_SECONDS: idle_seconds = 60. An item
 // of a variable's list is a key of a table, SMT_COMPILE: [compile] workers = 4. Values are strings, whole

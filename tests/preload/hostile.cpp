@@ -3,9 +3,8 @@
 //
 //   hostile SOCKET ROUNDS SEED ORDERS
 //
-//   first packets   of each ControlKind, and of kinds that are none: cut short, too long, random, extreme,
-//   with
-//                   descriptors of all sorts. ORDERS: also orders to stop that are good ones (else none)
+//   first packets   of each ControlKind, and of kinds that are none: cut short, too long, random, extreme;
+//                   with descriptors of all sorts. ORDERS: also orders to stop that are good ones (else none)
 //   messages        of a session: those that it takes with wrong contents, sizes and descriptors, and others
 //   records         of each operation, with random payloads; operations that are none; rings that lie
 //

@@ -12,6 +12,8 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -161,11 +163,32 @@ def two_users(smt, programs):
         bob.end()
 
 
+def ask_settings(machine, user):
+    """The reply to a SettingsRequest (handshake.h) of a policy that is not the server's."""
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    groups = os.getgroups()
+    os.setgroups([SERVER])
+    os.seteuid(user)
+    try:
+        end.connect(str(machine.folder / f"{KEY}.sock"))
+    finally:
+        os.seteuid(0)
+        os.setgroups(groups)
+    with end:
+        end.send(struct.pack("=II64s4096s", 14, 0x31544d53, b"raw", b"policy=none\n"))
+        kind, _, differences = struct.unpack("=II4096s", end.recv(8192))
+    assert kind == 15, kind
+    return differences.rstrip(b"\0").decode()
+
+
 def own_log(smt, programs):
     """Log, journal and settings' values are the administrator's to read."""
     with Machine(smt, programs) as machine:
         alice = machine.party(ALICE)
         alice.ask("allocate", BYTES)
+        assert ask_settings(machine, 0).startswith("SMT_POLICY is none here"), machine.log()
+        assert ask_settings(machine, ALICE) == ""
+        assert "root/raw starts" in machine.log() and name(ALICE, "raw") not in machine.log()
         said = machine.command(ALICE, "log", code=1)
         assert f"the journal of the system's server {KEY} is for its administrator" in said, said
         for file in machine.folder.iterdir():
@@ -176,6 +199,7 @@ def own_log(smt, programs):
 
 
 GRANTS = f"""
+strict_tenants = "{ALICE}/apart"
 [everyone]
 memory = "64M"
 sessions = 2
@@ -208,6 +232,8 @@ def granted(smt, programs):
         assert "grants this user 64 MiB" in said, said
         machine.command(ALICE, "set", "train", "--priority", "low")
         assert machine.status(0)[0][name(ALICE)]["priority"] == -1
+
+        assert "names tenant apart, which may not share" in machine.party(ALICE, "apart").last_words()
 
         other = machine.party(ALICE, "other")   # of all tenants of alice's together
         assert other.ask("allocate", 48 << 20) == NO_MEMORY
@@ -242,6 +268,15 @@ def administered(smt, programs):
         machine.command(BOB, "suspend", name(ALICE))
         assert machine.status(ALICE)[0][name(ALICE)]["suspended"]
         machine.command(ALICE, "resume", "train")
+        machine.command(BOB, "suspend", "train")   # a name without a user is its own tenant's
+        tenants, _ = machine.status(0)
+        assert {each: tenants[each]["suspended"] for each in tenants} == {name(ALICE): False, name(BOB): True}
+        machine.command(BOB, "resume", "train")
+        lone = machine.party(ALICE, "lone")
+        lone.ask("allocate", BYTES)
+        said = machine.command(BOB, "suspend", "lone", code=1)
+        assert f"no program of tenant lone runs; smt status shows {name(ALICE, 'lone')}" in said, said
+        lone.end()
         machine.command(BOB, "set", name(ALICE), "--priority", "3")
         assert machine.status(ALICE)[0][name(ALICE)]["priority"] == 3
         machine.command(BOB, "policy", "set", "fifo")
@@ -312,6 +347,15 @@ def fault_of_another(smt, programs):
         assert "may have been another user's" in said, said
         assert str(ALICE) not in said and "culprit" not in said and "wild" not in said, said
         assert machine.server.wait(timeout=PATIENCE) == 0 and name(ALICE, "culprit") in machine.log()
+        path = machine.folder / f"{KEY}.sock"
+        assert path.exists(), "programs would start servers of their own"
+        waiting = machine.party(ALICE)   # for the next server
+        waiting.process.stdin.write("allocate 64\n")
+        waiting.process.stdin.flush()
+        machine.start_server()
+        waiting.ask("allocate", BYTES)
+        assert set(machine.status(0)[0]) == {name(ALICE)}
+        waiting.end()
 
 
 def in_a_container(smt, programs):
@@ -345,8 +389,8 @@ def hostile_user(smt, programs):
         bob = machine.party(BOB)
         memory = bob.ask("allocate", BYTES)
         bob.ask("fill", memory, 29)
-        socket = machine.folder / f"{KEY}.sock"
-        done = subprocess.run([machine.programs / "preload_hostile", socket, "1000", "2", "orders"],
+        path = machine.folder / f"{KEY}.sock"
+        done = subprocess.run([machine.programs / "preload_hostile", path, "1000", "2", "orders"],
                               capture_output=True, timeout=PATIENCE, **machine.as_user(ALICE))
         assert done.returncode == 0 and int(done.stdout.split()[0]) > 100_000, done
         assert bob.ask("read", memory) == "29"

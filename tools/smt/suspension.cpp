@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "tools/smt/control.h"
@@ -14,9 +15,16 @@
 namespace smt::tools {
 namespace {
 
-// The servers where a program of the tenant runs.
-std::vector<std::string> servers_of(const std::string& tenant) {
-    std::vector<std::string> found;
+constexpr std::string_view kNoneRuns = "no program of tenant ";  // as the server says it, too
+
+// Those where a program of the tenant runs.
+struct Servers {
+    std::vector<std::string> keys;
+    std::string full_name;  // the tenant's with a user in front, such as "alice/train"
+};
+
+Servers servers_of(const std::string& tenant) {
+    Servers found;
     const std::vector<std::string> servers = keys_with(".sock");
     bool any = false;
     for (const std::string& key : servers) {
@@ -25,13 +33,15 @@ std::vector<std::string> servers_of(const std::string& tenant) {
         // A system's server puts the user's name in front.
         const auto is_it = [&](const protocol::TenantStatus& each) {
             const std::string name = each.tenant;
-            return name == tenant || (is_of_system(key) && name.ends_with("/" + tenant));
+            const bool with_user = is_of_system(key) && name.ends_with("/" + tenant);
+            if (with_user) found.full_name = name;
+            return name == tenant || with_user;
         };
         if (status && std::any_of(status->tenants.begin(), status->tenants.end(), is_it))
-            found.push_back(key);
+            found.keys.push_back(key);
     }
     if (!any) throw Failure("no server is running (looked in " + runtime_directory() + ")");
-    if (found.empty()) throw Failure("no program of tenant " + tenant + " runs");
+    if (found.keys.empty()) throw Failure(std::string(kNoneRuns) + tenant + " runs");
     return found;
 }
 
@@ -59,13 +69,21 @@ int ask_for_tenant(const Options& options, protocol::SuspendRequest request,
     const std::string& tenant = options.operands[0];
     if (tenant.size() >= sizeof request.tenant) throw Misuse("no tenant has so long a name");
     std::memcpy(request.tenant, tenant.c_str(), tenant.size() + 1);
-    for (const std::string& key : servers_of(tenant)) {
+    const Servers servers = servers_of(tenant);
+    bool any = false;
+    for (const std::string& key : servers.keys) {
         const auto reply = ask_to_suspend(key, request);
         if (!reply) throw Failure("server " + key + " has left");
+        // To an administrator a name without a user is its own tenant's, too, and others may run there.
+        if (!reply->ok && is_of_system(key) && std::string_view(reply->message).starts_with(kNoneRuns))
+            continue;
         if (!reply->ok) throw Failure(reply->message);
+        any = true;
         fmt::print("{}", options.has("--json") ? in_json(key, tenant, *reply) : line(tenant, *reply));
     }
-    return 0;
+    if (any) return 0;
+    const std::string hint = servers.full_name.empty() ? "" : "; smt status shows " + servers.full_name;
+    throw Failure(std::string(kNoneRuns) + tenant + " runs" + hint);
 }
 
 }  // namespace smt::tools
