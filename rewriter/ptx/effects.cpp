@@ -292,7 +292,7 @@ private:
         if (is_private(space) || space == Space::kParameter || space == Space::kConstant) return;
         const Origin origin = origin_of(address);
         if (space == Space::kRegister && origin.own && !origin.other && origin.parameters.empty()) return;
-        if (instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kMmio}))
+        if (instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kMmio, kCv}))
             return refuse("it has accesses that are volatile or ordered");
         note_access(origin, writes);
     }

@@ -267,6 +267,14 @@ CUresult Streams::query_all() {
     return CUDA_SUCCESS;
 }
 
+// The lock keeps a stream from beginning to capture: a query would break that.
+bool Streams::idle() {
+    return std::ranges::all_of(all(), [this](const StreamPointer& stream) {
+        const std::unique_lock lock(stream->host_function_mutex, std::try_to_lock);
+        return lock && !capturing(stream->handle) && query(*stream) == CUDA_SUCCESS;
+    });
+}
+
 UnderWay Streams::under_way() const {
     UnderWay sum;
     for (const StreamPointer& stream : all()) sum.add(stream->in_flight.under_way(stream->synchronized));

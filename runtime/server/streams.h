@@ -154,6 +154,9 @@ public:
     void forget_code();  // the session's work is complete; its kernels may be unloaded
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
+    // The driver says now that it has nothing of any stream, whatever is noted of uses. False if one
+    // captures, or in doubt.
+    bool idle();
     UnderWay under_way() const;  // what may be incomplete; makes no driver call
     // The same of the streams that the driver has not come to the end of, whatever is held back. True: there
     // are none. Skips capturing streams. The session's lanes stand.

@@ -89,7 +89,7 @@ TEST_CASE("what is not in the window is none of the fence's", "[fence]") {
 
 TEST_CASE("memory that cannot be opened to is an error", "[fence]") {
     Opened it;
-    it.device.fails_at["cuMemsetD8Async"] = 1;
+    it.device.fails_at["cuMemcpyHtoDAsync"] = 1;
     CHECK(it.fence.open_to(kWindow, kG) != CUDA_SUCCESS);
     CHECK(it.run().second == 0);
 }

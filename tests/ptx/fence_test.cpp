@@ -12,7 +12,7 @@ using smt::FenceUse;
 
 namespace {
 
-std::string module_of(const std::string& body, const std::string& declarations = "",
+std::string with_body(const std::string& body, const std::string& declarations = "",
                       const char* target = "sm_90") {
     return std::string(".version 8.6\n.target ") + target + "\n.address_size 64\n" + declarations +
            ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n"
@@ -27,13 +27,13 @@ fence::Fenced fenced(const std::string& text) {
 }
 
 std::string refusal_of(const std::string& body, const std::string& declarations = "") {
-    const fence::Fenced result = fenced(module_of(body, declarations));
+    const fence::Fenced result = fenced(with_body(body, declarations));
     REQUIRE(result.reason.empty());
     return result.functions.back().reason;
 }
 
 uint64_t checks_of(const std::string& body, const std::string& declarations = "") {
-    const fence::Fenced result = fenced(module_of(body, declarations));
+    const fence::Fenced result = fenced(with_body(body, declarations));
     REQUIRE(result.functions.back().reason.empty());
     CHECK(std::holds_alternative<Module>(parse(result.text)));
     return result.checks;
@@ -57,7 +57,7 @@ TEST_CASE("what an instruction accesses", "[ptx][fence]") {
     };
     for (const auto& each : cases) {
         INFO(each.text);
-        const auto parsed = parse(module_of(each.text));
+        const auto parsed = parse(with_body(each.text));
         const auto& kernel = std::get<Function>(std::get<Module>(parsed).declarations.back());
         const Instruction* found = nullptr;
         persistent::each_instruction(*kernel.body, [&](const Instruction& instruction) {
@@ -103,6 +103,13 @@ TEST_CASE("what cannot be checked is refused, by name", "[ptx][fence]") {
     CHECK(refusal_of("ld.global.u32 %r1, [64];\n") == "has an address that is a number");
     CHECK(refusal_of("ld.global.u32 %r1, [v+8];\n", ".global .u32 v[2];\n") ==
           "accesses a variable beyond its end");
+    CHECK(refusal_of("ld.shared.u32 %r1, [v];\n", ".global .u32 v[2];\n") ==
+          "accesses a variable of another state space");
+    CHECK(refusal_of("ld.u32 %r1, [v];\n", ".shared .u32 v[2];\n") ==
+          "accesses a variable of another state space");
+    CHECK(refusal_of("{\n.shared .u32 v[9];\n}\nld.shared.u32 %r1, [v+16];\n", ".shared .u32 v[2];\n") ==
+          "accesses one of several variables with one name");
+    CHECK(refusal_of("ld.u32 %r1, [v];\n", ".global .u32 v[2];\n").empty());
     CHECK(refusal_of("bar.sync 1, 64;\n").starts_with("has a barrier of a number of threads"));
     CHECK(refusal_of("bar.arrive 1, 64;\n").starts_with("has a barrier of a number of threads"));
     CHECK(refusal_of("ld.shared::cluster.u32 %r1, [%r2];\n").starts_with("accesses other blocks'"));
@@ -121,8 +128,8 @@ TEST_CASE("names of the program's are not those of a check", "[ptx][fence]") {
 }
 
 TEST_CASE("modules that are refused as a whole", "[ptx][fence]") {
-    CHECK(fenced(module_of("", "", "sm_61")).reason.starts_with("it is for sm_61"));
-    CHECK(fenced(module_of("", ".global .u32 smt_fence;\n")).reason == "smt_fence is a name of the fence's");
+    CHECK(fenced(with_body("", "", "sm_61")).reason.starts_with("it is for sm_61"));
+    CHECK(fenced(with_body("", ".global .u32 smt_fence;\n")).reason == "smt_fence is a name of the fence's");
     CHECK(std::holds_alternative<Diagnostic>(fence::fence("nothing")));
 }
 

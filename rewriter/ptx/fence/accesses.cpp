@@ -40,18 +40,13 @@ FenceSpace space_of(Where where) {
                                      : FenceSpace::kGeneric;
 }
 
-// One with other modifiers than a plain load or store: what another thread or program may answer.
-bool is_ordered(const Instruction& instruction) {
-    using enum Modifier;
-    return instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel}).has_value();
-}
-
 Effect access(const Instruction& instruction, size_t operand, FenceUse use) {
     const Where place = where(instruction);
     Effect effect;
     if (place == Where::kElsewhere || instruction.first({Modifier::kAsync, Modifier::kBulk}))
         return refuse("accesses other blocks' shared memory, or memory asynchronously");
-    effect.waits = use == FenceUse::kAtomic || (use == FenceUse::kLoad && is_ordered(instruction));
+    effect.waits =
+        use == FenceUse::kAtomic || (use == FenceUse::kLoad && persistent::is_ordered(instruction));
     if (place == Where::kOwn) return effect;
     if (operand >= instruction.operands.size() || instruction.types.empty()) return refuse_word(instruction);
     const auto bytes = static_cast<uint32_t>(bits(instruction.types.back()) / 8 * instruction.vector_width());

@@ -70,7 +70,9 @@ Checks::Checks(const Variables& variables, const Function& function, uint32_t nu
         if (!variable) return;
         if (variable->name.starts_with(kRegisterPrefix))
             refuse(fmt::format("has {}, which is a name of the fence's", variable->name));
-        if (variable->space != Space::kRegister) own_[variable->name] = *variable;
+        if (variable->space == Space::kRegister) return;
+        if (!own_.emplace(variable->name, *variable).second || module_.contains(variable->name))
+            several_.insert(variable->name);
     });
     read(*function.body);
 }
@@ -121,8 +123,10 @@ void Checks::add(const Instruction& instruction, const Access& access, Plan& pla
     check.low = check.high = address.offset + base.offset;
     check.guard = instruction.guard ? &*instruction.guard : nullptr;
     if (base.kind == Operand::Kind::kSymbol) {
-        if (is_within(access, base, check.low)) return;
-        if (!is_shared(access.space)) return refuse("accesses a variable beyond its end");
+        const bool within = is_within(access, base.name, check.low);
+        if (const std::string why = refuse_variable(access, base.name, within); !why.empty())
+            return refuse(why);
+        if (within) return;
         check.is_symbol = true;
     } else if (base.kind != Operand::Kind::kRegister) {
         return refuse("has an address that is a number");
@@ -158,15 +162,25 @@ bool Checks::joins(const Check& check, Plan& plan) {
     return true;
 }
 
-bool Checks::is_within(const Access& access, const Operand& symbol, int64_t offset) const {
-    const auto own = own_.find(symbol.name), module = module_.find(symbol.name);
-    const Variable* variable = own != own_.end()         ? &own->second
-                               : module != module_.end() ? &module->second
-                                                         : nullptr;
-    if (!variable) return false;
-    const uint64_t bytes = bytes_of(*variable);
+const Variable* Checks::variable(const std::string& name) const {
+    const auto own = own_.find(name), module = module_.find(name);
+    return own != own_.end() ? &own->second : module != module_.end() ? &module->second : nullptr;
+}
+
+std::string Checks::refuse_variable(const Access& access, const std::string& name, bool within) const {
+    if (several_.contains(name)) return "accesses one of several variables with one name";
+    const Variable* const found = variable(name);
+    if (found && found->space != (is_shared(access.space) ? Space::kShared : Space::kGlobal))
+        return "accesses a variable of another state space";
+    return within || is_shared(access.space) ? "" : "accesses a variable beyond its end";
+}
+
+bool Checks::is_within(const Access& access, const std::string& name, int64_t offset) const {
+    const Variable* const found = variable(name);
+    if (!found) return false;
+    const uint64_t bytes = bytes_of(*found);
     return offset >= 0 && bytes >= access.bytes && static_cast<uint64_t>(offset) <= bytes - access.bytes &&
-           offset % access.bytes == 0 && alignment_of(*variable) % access.bytes == 0;
+           offset % access.bytes == 0 && alignment_of(*found) % access.bytes == 0;
 }
 
 std::string Checks::text_of(const Check& check) const {
@@ -262,7 +276,7 @@ Scope Checks::rewritten(const Scope& scope) const {
         } else {
             result.statements.push_back(statement);
         }
-        if (plan->second.waits) text += leave_if_over(true);
+        if (plan->second.waits) text += leave_if_over();
         for (Statement& each : statements(text, declared)) result.statements.push_back(std::move(each));
     }
     return result;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,14 +49,17 @@ private:
     void read(const Instruction& instruction, Plan& plan);
     void add(const Instruction& instruction, const Access& access, Plan& plan);
     bool joins(const Check& check, Plan& plan);
-    // Whether an access of a variable by its name lies in the variable.
-    bool is_within(const Access& access, const Operand& symbol, int64_t offset) const;
+    // Why an access of a variable by its name cannot be checked; and whether it lies in the variable.
+    std::string refuse_variable(const Access& access, const std::string& name, bool within) const;
+    bool is_within(const Access& access, const std::string& name, int64_t offset) const;
+    const Variable* variable(const std::string& name) const;
     Scope rewritten(const Scope& scope) const;
     std::string text_of(const Check& check) const;
     Statement parsed(const Check& check) const;
 
     const Variables& module_;
     Variables own_;
+    std::set<std::string> several_;  // names of more than one variable
     const Function& function_;
     const uint32_t number_;
     const int architecture_;

@@ -1,13 +1,12 @@
 // Puts a fence around what kernels access, so that one tenant's fault is no fault of the context that it
-// shares with others (docs/design.md, Fences).
+// shares with others (docs/design.md, Fenced tenants).
 //
 //   ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
 //
 // becomes
 //
-//   { the check: %rd1+8 is a multiple of 8 and lies in the run, or in an open granule of the table, or it is
-//   a
-//     generic address of another space; else smt_fence_end() is called }
+//   { the check: %rd1+8 is a multiple of 8 and lies in the run, or in an open granule of the table, or
+//     it is a generic address of another space; else smt_fence_end() is called }
 //   ld.global.v2.f32 {%f1, %f2}, [%rd1+8];
 //
 // smt_fence_end() writes the record and ends the thread. It does not return, so nothing of a body has to be

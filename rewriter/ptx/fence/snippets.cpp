@@ -127,7 +127,7 @@ std::string look_further(const Further& of) {
     // Whether the granule at the offset %fence_in in the window is open.
     const std::string granule = fmt::format(R"(shr.u64 %fence_in, %fence_in, {};
 add.s64 %fence_in, %fence_in, %fence_block;
-ld.global.u8 %fence_open, [%fence_in+{}];
+ld.volatile.global.u8 %fence_open, [%fence_in+{}];
 setp.eq.s32 %fence_not_well, %fence_open, 0;
 @%fence_not_well bra wrong;
 )",
@@ -173,25 +173,25 @@ setp.lt.u32 %fence_not_well, %fence_open, {};
                               of.reads ? kReadOnly : "", of.spread, kShared);
 }
 
-std::string leave_if_over(bool again) {
+std::string leave_if_over() {
     return fmt::format(R"({{
     .reg .b64 %fence_block;
     .reg .b32 %fence_error;
     .reg .pred %fence_well;
     ld.const.u64 %fence_block, [smt_fence];
-    ld.{}global.u32 %fence_error, [%fence_block+{}];
+    ld.volatile.global.u32 %fence_error, [%fence_block+{}];
     setp.eq.s32 %fence_well, %fence_error, 0;
     @%fence_well bra goes_on;
     call smt_fence_leave;
 goes_on:
 }}
 )",
-                       again ? "volatile." : "", offsetof(FenceBlock, error));
+                       offsetof(FenceBlock, error));
 }
 
 std::vector<Statement> beginning(const Beginning& of) {
     std::string text;
-    if (of.kernel) text += leave_if_over(false);
+    if (of.kernel) text += leave_if_over();
     if (of.global)
         text += fmt::format(R"(.reg .b64 {0}, {1};
 {{

@@ -34,8 +34,8 @@ struct Beginning {
     int architecture;
 };
 std::vector<Statement> beginning(const Beginning& of);
-// A statement. `again`: behind one that waits, which finds what was written since the kernel began.
-std::string leave_if_over(bool again);
+// A statement, also behind one that waits. It finds what was written since the SM last looked.
+std::string leave_if_over();
 
 // Of an access that is not in the run: the table, and for a generic address the other spaces. With the
 // address in %fence_at; branches to goes_on if it is well, and falls through to `wrong`, or branches there.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rewriter/device/smt_worker.h"
+#include "rewriter/ptx/fence/fence.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/persistent/divergence.h"
 #include "rewriter/ptx/persistent/loops.h"
@@ -27,7 +28,8 @@ constexpr const char* kBegin = "mov.b32 %smt_word, 0;\nmov.b32 %smt_steps, 0;\n"
 // The high half of Control::word, which the host writes.
 constexpr const char* kLook =
     "ld.param.u64 %smt_control, [smt_launch];\nld.relaxed.gpu.u32 %smt_word, [%smt_control+4];\n";
-const std::string kSeen = fmt::format("setp.ge.u32 %smt_seen, %smt_word, {};\n", smt::kStopInside);
+
+std::string set_seen() { return fmt::format("setp.ge.u32 %smt_seen, %smt_word, {};\n", smt::kStopInside); }
 
 using Statements = std::vector<Statement>;
 
@@ -53,11 +55,6 @@ Statements parsed(const std::string& text, const std::set<std::string>& labels) 
 
 bool is_wide(const Instruction& instruction) { return width_of(instruction) != Width::kThread; }
 
-bool is_ordered(const Instruction& instruction) {
-    using enum Modifier;
-    return instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kMmio}).has_value();
-}
-
 class Checks {
 public:
     explicit Checks(Function& function)
@@ -65,6 +62,7 @@ public:
           graph_(graph_of(*function.body, is_wide)),
           joins_(postdominators(graph_)),
           apart_(apart(function, graph_, Team::kBlock)),
+          apart_in_warp_(apart(function, graph_, Team::kWarp)),
           loops_(loops_of(graph_)) {
         for (const Statement& statement : function.body->statements)
             if (const auto* instruction = std::get_if<Instruction>(&statement)) outer_.insert(instruction);
@@ -120,11 +118,17 @@ private:
     }
 
     // Ahead of a barrier to which not all threads come together others may be at any place: no barrier that
-    // follows it is one for all.
+    // follows it is one for all. And it may wait for a thread that never comes to it, until that one exits.
     void note_partial() {
         partial_.resize(graph_.blocks.size(), false);
         for (size_t block = 0; block < graph_.blocks.size(); ++block) {
-            if (!is_barrier(block) || (!apart_[block] && waits_for_all(operation(block)))) continue;
+            if (!graph_.blocks[block].alone) continue;
+            if (!is_barrier(block)) {
+                some_wait_ |= apart_in_warp_[block];
+                continue;
+            }
+            if (!apart_[block] && waits_for_all(operation(block))) continue;
+            some_wait_ = true;
             const std::vector<bool> ways = ways_from(graph_, block, graph_.exit());
             for (size_t each = 0; each < ways.size(); ++each)
                 if (ways[each]) partial_[each] = true;
@@ -160,7 +164,7 @@ private:
 
     // Where a thread goes that sees the stop at the end of a round. Empty: it must go on.
     std::string target_of(const Loop& loop, size_t end) {
-        if (!leads_to_wide(end, graph_.exit())) return kAbandon;
+        if (!leads_to_wide(end, graph_.exit())) return some_wait_ ? "" : kAbandon;
         size_t join = joins_[end];
         while (join != graph_.exit() && (loop.has(join) || apart_[join])) join = joins_[join];
         if (join == graph_.exit() || partial_[join] || !outer_.contains(&operation(join)) ||
@@ -175,7 +179,7 @@ private:
 
     // In front of a branch.
     static Statements round(const Round& round, size_t number) {
-        const std::string leaves = fmt::format("{}{}@%smt_seen bra {};\n", kLook, kSeen, round.target);
+        const std::string leaves = fmt::format("{}{}@%smt_seen bra {};\n", kLook, set_seen(), round.target);
         if (round.instructions >= kCheckEvery) return parsed(leaves, {round.target});
         const std::string on = fmt::format("$smt_on{}", number);
         return parsed(fmt::format("add.s32 %smt_steps, %smt_steps, {};\n"
@@ -189,11 +193,11 @@ private:
     // a loop, or have not.
     Statements meeting(size_t block) const {
         const uint64_t number = can_tell(block) ? operation(block).operands[0].bits : 0;
-        return parsed(
-            fmt::format("{}{}{}bar.red.or.pred %smt_all, {}, %smt_seen;\n@%smt_all bra {};\n",
-                        looks_.contains(block) ? kLook : "",
-                        meetings_.contains(block) ? label_of(block) + ":\n" : "", kSeen, number, kAbandon),
-            {kAbandon});
+        return parsed(fmt::format("{}{}{}bar.red.or.pred %smt_all, {}, %smt_seen;\n@%smt_all bra {};\n",
+                                  looks_.contains(block) ? kLook : "",
+                                  meetings_.contains(block) ? label_of(block) + ":\n" : "", set_seen(),
+                                  number, kAbandon),
+                      {kAbandon});
     }
 
     void insert() {
@@ -223,9 +227,10 @@ private:
     Function& function_;
     const Graph graph_;
     const std::vector<size_t> joins_;
-    const std::vector<bool> apart_;
+    const std::vector<bool> apart_, apart_in_warp_;
     const std::vector<Loop> loops_;
     std::vector<bool> partial_;                   // blocks behind a barrier of some threads
+    bool some_wait_ = false;                      // at an operation to which not all threads come
     std::set<const Instruction*> outer_;          // not in scopes inside the body
     std::set<size_t> looks_;                      // blocks of barriers in loops
     std::set<size_t> meetings_;                   // blocks that threads come to from loops
@@ -238,6 +243,11 @@ FormKind checked(FormKind form) {
 }
 
 std::string refuse(const Function& entry, const Verdict& verdict, const Effects& effects) {
+    bool fenced = false;
+    each_instruction(*entry.body, [&](const Instruction& instruction) {
+        fenced |= fence::is_fence_function(callee(instruction));
+    });
+    if (fenced) return "it is fenced";
     if (!effects.refusal.empty()) return effects.refusal;
     for (const Origins& written : effects.writes)
         if (written.size() == 1 && effects.reads.contains(written)) return "it writes memory that it reads";

@@ -8,7 +8,8 @@
 // A thread that leaves must not be missed by others of its block that go on. There are three kinds of checks:
 //
 //   alone      at the end of a loop's round, where no barrier or warp-wide operation can follow: the thread
-//              leaves the block by itself.
+//              leaves the block by itself. None in a kernel with such an operation for some threads only:
+//              others could wait there, and it opens when this thread has exited.
 //   meeting    at the end of a round of a loop without such operations: the thread goes to where all threads
 //              of the block meet again behind the loop. A barrier there tells all of them whether one has
 //              seen the stop; then all leave, and none has used what another one did not do.

@@ -34,6 +34,12 @@ inline bool leaves(const Instruction& instruction) {
     return instruction.opcode == Opcode::kRet || instruction.opcode == Opcode::kExit;
 }
 
+// Another thread or program may answer it, or is answered by it.
+inline bool is_ordered(const Instruction& instruction) {
+    using enum Modifier;
+    return instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kMmio, kCv}).has_value();
+}
+
 inline bool reads_index(const Operand& operand) {
     return operand.kind == Operand::Kind::kSpecial &&
            (operand.special == Special::kCtaid || operand.special == Special::kNctaid);

@@ -165,7 +165,10 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     if (pinned && status == CUDA_SUCCESS) status = pin(offset, whole);
     if (fenced && status == CUDA_SUCCESS) {
         status = fence_->open_to(base_ + offset, whole);
-        if (status != CUDA_SUCCESS) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+        if (status != CUDA_SUCCESS) {
+            fence_->close_to(base_ + offset, whole);
+            driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+        }
     }
     if (status != CUDA_SUCCESS) {
         if (!showing || show_own(offset, whole)) give_pages(offset, whole);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <vector>
 
 #include "runtime/protocol/try.h"
 
@@ -70,10 +71,10 @@ CUresult Fence::give_constant(CUdeviceptr constant, uint64_t image) {
 }
 
 CUresult Fence::mark(uint64_t base, uint64_t bytes, bool open) {
+    // A copy: a fill may need an SM, and kernels of others may have all of them.
+    const std::vector<char> marks(bytes >> kFenceGranuleShift, open ? 1 : 0);
     const uint64_t first = (base - window_) >> kFenceGranuleShift;
-    SMT_TRY(device_.driver().cuMemsetD8Async(block_ + sizeof(FenceBlock) + first, open ? 1 : 0,
-                                             bytes >> kFenceGranuleShift, stream()));
-    return device_.driver().cuStreamSynchronize(stream());
+    return write(block_ + sizeof(FenceBlock) + first, marks.data(), marks.size());
 }
 
 // A kernel may read both words between any two of these.
@@ -96,7 +97,8 @@ CUresult Fence::write_run() {
 CUresult Fence::open_to(uint64_t base, uint64_t bytes) {
     std::lock_guard lock(mutex_);
     if (base - window_ >= window_bytes_ || bytes > window_bytes_ - (base - window_)) return CUDA_SUCCESS;
-    SMT_TRY(mark(base, bytes, true));
+    if (const CUresult status = mark(base, bytes, true); status != CUDA_SUCCESS)
+        return mark(base, bytes, false), status;
     auto run = runs_.insert_or_assign(base, base + bytes).first;
     if (const auto next = std::next(run); next != runs_.end() && next->first == run->second) {
         run->second = next->second;

@@ -149,7 +149,10 @@ CUresult TenantMemory::free(CUdeviceptr address) {
         if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
         device_.freed(address, bytes);
     }
-    if (idle_bytes() > kCacheBytes + kept_) trim_to(kCacheBytes + kept_);
+    if (idle_bytes() > kCacheBytes + kept_)
+        trim_to(kCacheBytes + kept_);
+    else if (!moves_)
+        unmap_left();
     return CUDA_SUCCESS;
 }
 
@@ -187,6 +190,7 @@ CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
     device::PhysicalMemory::Made memory;
     SMT_TRY(device_.physical_memory().make(bytes, base, &memory));
     CUresult status = map_and_zero(base, bytes, memory.handle);
+    if (status == CUDA_SUCCESS) status = open_to_kernels(base, bytes);
     driver_.cuMemRelease(memory.handle);  // the mapping keeps the memory
     if (status) return device_.physical_memory().forget(memory.id), status;
     if (memory.id) kept_chunks_[base] = memory.id;
@@ -194,20 +198,24 @@ CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
 }
 
 CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
-    SMT_TRY(map(base, bytes, memory));
+    SMT_TRY(map_closed(base, bytes, memory));
     CUresult status = zero(base, bytes);
-    if (status) unmap(base, bytes);
+    if (status) driver_.cuMemUnmap(base, bytes);
     return status;
 }
 
 CUresult TenantMemory::map(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
+    SMT_TRY(map_closed(base, bytes, memory));
+    return open_to_kernels(base, bytes);
+}
+
+CUresult TenantMemory::map_closed(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     SMT_TRY(driver_.cuMemMap(base, bytes, 0, memory, 0));
     CUmemAccessDesc access{};
     access.location = here();
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     CUresult status = driver_.cuMemSetAccess(base, bytes, &access, 1);
-    if (status == CUDA_SUCCESS && fence_) status = fence_->open_to(base, bytes);
-    if (status) unmap(base, bytes);
+    if (status) driver_.cuMemUnmap(base, bytes);
     return status;
 }
 
@@ -216,7 +224,7 @@ CUresult TenantMemory::zero_physical(CUmemGenericAllocationHandle memory, uint64
     uint64_t base = take_addresses(bytes, kChunkBytes, 0);
     if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult status = map_and_zero(base, bytes, memory);
-    if (status == CUDA_SUCCESS) status = unmap(base, bytes);
+    if (status == CUDA_SUCCESS) status = driver_.cuMemUnmap(base, bytes);
     addresses_.release(base);
     return status;
 }

@@ -204,12 +204,14 @@ private:
     CUresult map_zeroed(uint64_t base, uint64_t bytes);
     CUresult map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
     CUresult map(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    // Without that kernels may access it, which is open_to_kernels(); if that fails it is unmapped.
+    CUresult map_closed(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    CUresult open_to_kernels(uint64_t base, uint64_t bytes);
     CUresult restore_chunk(const SavedChunk& chunk, const Claim& claim);
     CUresult zero(uint64_t base, uint64_t bytes);
     CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
     void unmap_chunk(uint64_t base, uint64_t bytes);
-    CUresult unmap(uint64_t base, uint64_t bytes);  // memory that no kernel has had yet
     // The caller of these five holds mutex_.
     Chunks movable() const;                     // largest first
     bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it

@@ -1,5 +1,6 @@
-// How chunks leave. With a fence they are closed to kernels first, and stay mapped until none that might
-// still access them is under way.
+// How chunks come and leave. With a fence they are opened to kernels last, and closed to them first; then
+// they stay mapped until no kernel that might still access them is under way.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/server/memory/fence.h"
@@ -7,9 +8,12 @@
 
 namespace smt::runtime::server {
 
-CUresult TenantMemory::unmap(uint64_t base, uint64_t bytes) {
-    if (fence_) fence_->close_to(base, bytes);
-    return driver_.cuMemUnmap(base, bytes);
+CUresult TenantMemory::open_to_kernels(uint64_t base, uint64_t bytes) {
+    const CUresult status = fence_ ? fence_->open_to(base, bytes) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) return status;
+    fence_->close_to(base, bytes);
+    driver_.cuMemUnmap(base, bytes);
+    return status;
 }
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
@@ -23,8 +27,15 @@ void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
 bool TenantMemory::may_unmap() { return !fence_ || clearing_ || fence_->idle(); }
 
 void TenantMemory::unmap_left() {
-    if (left_.empty() || !may_unmap()) return;
+    if (!fence_) return;
+    const auto is_closed = [](const auto& each) { return each.second.times == 0; };
+    if (left_.empty() && std::ranges::none_of(opened_, is_closed)) return;
+    if (!may_unmap()) return;
     for (const auto& [base, bytes] : std::exchange(left_, {})) unmap_chunk(base, bytes);
+    std::erase_if(opened_, [&](const auto& each) {
+        if (is_closed(each)) unmap_opened(each.first, each.second);
+        return is_closed(each);
+    });
 }
 
 void TenantMemory::unmap_chunk(uint64_t base, uint64_t bytes) {

@@ -63,7 +63,7 @@ CUresult TenantMemory::open_shared(const SharedBlockPointer& block, CUdeviceptr*
 CUresult TenantMemory::close_shared(CUdeviceptr address) {
     Lock lock(mutex_);
     const auto opened = opened_.find(address);
-    if (opened == opened_.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (opened == opened_.end() || opened->second.times == 0) return CUDA_ERROR_INVALID_VALUE;
     if (--opened->second.times != 0) return CUDA_SUCCESS;
     if (fence_) fence_->close_to(opened->second.base, opened->second.memory->bytes());
     if (!may_unmap()) {  // it is closed, and stays mapped

@@ -2,8 +2,9 @@
 // finds.
 //
 // Of four kernels, one for each kind of check (rewriter/ptx/persistent/inside.h), blocks may be begun anew;
-// of their twins they may not: one works in place, one counts with atomics, one is given memory that it reads
-// to write to. A block writes at its end, over what no block writes: what was lost shows.
+// of their twins they may not: one works in place, one counts with atomics, in one threads exit while others
+// wait at a barrier, one is given memory that it reads to write to. A block writes at its end, over what no
+// block writes: what was lost shows.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -75,6 +76,26 @@ __global__ void early(const unsigned* from, unsigned* to, unsigned size, unsigne
     if (from[threadIdx.x % size] == kPoison) return;
     __syncthreads();
     to[i] = mixed(value, tile[threadIdx.x]);
+}
+
+// The first warp exits, and thereby opens the barrier for the others.
+__global__ void producers(const unsigned* from, unsigned* to, unsigned size, unsigned rounds) {
+    __shared__ unsigned tile[kThreads];
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < kThreads / 2) {
+        unsigned value = i;
+#pragma unroll 1
+        for (unsigned k = 0; k < rounds; ++k) value = mixed(value, from[(i + k) % size]);
+        tile[threadIdx.x] = value % kThreads;
+        tile[threadIdx.x + kThreads / 2] = value / kThreads % kThreads;
+        to[i] = value;
+        return;
+    }
+    __syncthreads();
+    unsigned value = i;
+#pragma unroll 1
+    for (unsigned k = 0; k < kThreads; ++k) value = mixed(value, tile[tile[k]]);
+    to[i] = value;
 }
 
 __global__ void in_place(unsigned* data, unsigned rounds) {
@@ -155,6 +176,7 @@ int main(int count, char** arguments) {
             program.run("barriers", barriers, length, false);
             program.run("meeting", meeting, length, false);
             program.run("early", early, length, false);
+            program.run("producers", producers, length * 4, false);
             program.run("alone in one memory", alone, length, true);
             program.run("in place", written_back, length);
             program.run("in place with fences", in_place, length);
