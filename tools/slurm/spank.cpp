@@ -50,7 +50,7 @@ spank_option priority_option{
     }};
 
 constexpr unsigned kLongest = 60;                 // seconds that a command may take
-constexpr auto kEnds = std::chrono::seconds(10);  // for the sessions of a job that is over
+constexpr auto kEnds = std::chrono::seconds(60);  // for the sessions of a job that is over
 constexpr useconds_t kPause = 100'000;
 constexpr int kTaskEnds = -1;  // for Slurm another error of a task's plugin is none
 
