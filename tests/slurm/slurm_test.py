@@ -7,12 +7,14 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 from cluster import SKIPPED, USERS, Cluster, finish, number_of, slurm_root, wait_for
 
 PROGRAMS = None
 WEIGHTS = (3, 1)
+OF_USERS = ("jobs", "weights")
 ROOM = str((228 << 10) // 2 - (1 << 10) - 256)   # two blocks with so much shared memory fit on an SM
 
 
@@ -106,6 +108,11 @@ def main(build, scenario):
         return SKIPPED
     global PROGRAMS
     PROGRAMS = pathlib.Path(build) / "bin"
+    work = program("work")[0]
+    for user in USERS if scenario in OF_USERS else ():
+        if subprocess.run(["test", "-x", work], user=number_of(user), cwd="/").returncode != 0:
+            print(f"user {user} cannot run {work}")
+            return SKIPPED
     globals()[scenario](root, build)
     return 0
 
