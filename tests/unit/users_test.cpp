@@ -65,9 +65,9 @@ TEST_CASE("a user's table counts before groups', and these before everyone's", "
     const settings::Grants grants = grants_of(kFile);
     CHECK(grants.problems.empty());
     Users users(grants);
-    const Granted nobody = users.granted(kBob, {});
-    CHECK(nobody.memory == 8ul << 30);
-    CHECK(nobody.sessions == 4);
+    const Granted of_everyone = users.granted(kBob, {});
+    CHECK(of_everyone.memory == 8ul << 30);
+    CHECK(of_everyone.sessions == 4);
     const Granted member = users.granted(kBob, {kGroup});
     CHECK(member.memory == 16ul << 30);
     CHECK(member.priority == 1);
