@@ -27,6 +27,7 @@ readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 # A cluster of one node for tests, and what the plugin is compiled with.
 readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev libhwloc15)
 readonly TIDY_SECONDS=60   # that CI gives clang-tidy
+readonly MOST_RUN_AGAIN=8  # failed tests; more are no accident
 # What ccache does not have is compiled at once, not preprocessed first, which takes an eighth of the time.
 export CCACHE_DEPEND=1
 
@@ -165,9 +166,27 @@ build() {
     fi
 }
 
-test_preset() {   # PRESET; adds it to `failed` where a test fails
+# PRESET; adds it to `failed` where a test fails. What fails is run again with nothing beside it: a test that
+# fails then too fails the run. One that passes then is a finding all the same, which report_failures names.
+test_preset() {
+    local first=$PWD/build/tests-$1.xml again=$PWD/build/tests-$1-again.xml
     say "testing preset $1"
-    ctest --preset "$1" || failed+=("$1")
+    rm -f "$first" "$again"
+    reports+=("$first")
+    ctest --preset "$1" --output-junit "$first" && return
+    if [[ -f $first ]] && (( $(grep -c 'status="fail"' "$first") <= MOST_RUN_AGAIN )); then
+        say "testing again what failed, one at a time"
+        ctest --preset "$1" --rerun-failed --parallel 1 --output-junit "$again" && return
+    fi
+    failed+=("$1")
+}
+
+# At the end of a long log, what was skipped, what failed and what it printed.
+report_failures() {
+    local report
+    for report in "${reports[@]}"; do
+        [[ ! -f $report ]] || tests/failed_tests.py "$report" "${report%.xml}-again.xml" || true
+    done
 }
 
 # What changed, by tools/tidy.py's rule. What there was no time for is named, and counts as not checked.
@@ -186,7 +205,9 @@ check_changes() {
 # minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
 # sanitizers.
 run_tests() {
-    local preset failed=() compiler=()
+    local preset failed=() reports=() compiler=()
+    # What a checkout in another folder compiled is found. A debugger looks for its sources there.
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
     prepare
     fetch_neighbours
     if [[ ${1:-} == --all ]]; then
@@ -206,6 +227,7 @@ run_tests() {
         build_preset ci-sanitized sanitized "${compiler[@]}"
         test_preset ci-sanitized
     fi
+    report_failures
     (( ${#failed[@]} == 0 )) || fail "failed: ${failed[*]}"
     say "all tests passed; those with label gpu were left out (ctest --preset gpu runs them)"
 }

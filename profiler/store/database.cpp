@@ -6,7 +6,9 @@ namespace smt::profiler {
 
 namespace {
 
-constexpr int kBusyMs = 2000;  // how long to wait for another process's write, which takes less than one
+// How long to wait for another process's write, which takes less than a millisecond. SQLite looks for its
+// turn from time to time, and so misses those of a process that writes all the time.
+constexpr int kBusyMs = 10'000;
 
 [[noreturn]] void fail(sqlite3* database, int code) {
     const int primary = code & 0xff;

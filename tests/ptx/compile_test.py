@@ -1,8 +1,9 @@
 """nvcc's PTX, printed by us, assembles to the same machine code as the original.
 
-    compile_test.py PTX_PRINT NVCC FOLDER_OF_MORE_PROGRAMS
+    compile_test.py PTX_PRINT NVCC FOLDER_OF_MORE_PROGRAMS [--thorough]
 
 Also the hand-written cases. A program is compiled for several targets; what is in `ONLY` for the named ones.
+Of the more programs every third is; with --thorough all are.
 """
 import concurrent.futures
 import os
@@ -82,13 +83,13 @@ class Tools:
         self.same_code(text, target)
 
 
-def main(printer, nvcc, more_programs):
+def main(printer, nvcc, more_programs, *rest):
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(printer, nvcc, folder)
         jobs = [(tools.case, text) for text in sorted((HERE / "syntax").glob("*.ptx"))]
         for source in sorted((HERE / "programs").glob("*.cu")):
             jobs += [(tools.program, source, target) for target in ONLY.get(source.stem, TARGETS)]
-        for source in sorted(pathlib.Path(more_programs).glob("*.cu")):
+        for source in sorted(pathlib.Path(more_programs).glob("*.cu"))[::1 if "--thorough" in rest else 3]:
             # a toolkit of wheels has no cuBLAS, and there is no kernel in it
             if "cublas" not in source.stem:
                 jobs.append((tools.program, source, "sm_90"))

@@ -10,8 +10,9 @@ Clang     the same cases, and persistent/programs/; without a Clang (-) that is 
           is not asked for
 Triton    triton/, made by its kernels.py
 
-A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, and nvcc makes one text
-of a source; with --thorough for each, and a text for each. One that is for one architecture only (sm_90a) is
+A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, nvcc makes one text of a
+source, and a case goes to NVRTC and every other one to Clang; with --thorough for each, a text for each, and
+all to both. One that is for one architecture only (sm_90a) is
 tried for that. What came out must assemble wherever what went in does, and that must be somewhere. A module
 that is left as it was is counted by its reason. With OUTPUT the texts stay there.
 """
@@ -33,7 +34,7 @@ GENERATIONS = (75, 90, 100)
 # others: for all
 NVCC = {"hopper": ["90a"], "copies": ["80", "90"], "textures": ["75"], "matrices": ["80", "90"]}
 # as many as there are, or nearly
-LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 34, "Clang": 36, "Triton": 28}
+LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 34, "Clang": 18, "thorough Clang": 36, "Triton": 28}
 NO_PTX = {"asm_refused"}   # of the cases: what its asm says is no instruction
 CLANG_FLAGS = ["-S", "-x", "cuda", "--cuda-device-only", "-O2", "-std=c++20", "-w",
                "-Wno-unknown-cuda-version"]
@@ -92,7 +93,8 @@ class Corpus:
         found["NVRTC"] = self.without_none(
             "NVRTC", pool.map(self.by_nvrtc, [case for case in every if case.dialect == "nvrtc"]))
         if self.clang != "-":
-            jobs = [(case.path, [], case.oldest) for case in every] + [(programs[-1], [], 75)]
+            jobs = [(case.path, [], case.oldest) for case in every[::1 if self.thorough else 2]]
+            jobs.append((programs[-1], [], 75))
             found["Clang"] = self.without_none("Clang", pool.map(lambda job: self.by_clang(*job), jobs))
         return found
 
@@ -172,7 +174,7 @@ def main(printer, program, toolkit, clang, *rest):
             whole += good["all"]
             print(f"{compiler:<8} {len(texts)} texts, {good['all']} right;",
                   ", ".join(f"{good[each]} for sm_{each}" for each in sorted(set(good) - {"all"}, key=str)))
-            least = LEAST["thorough nvcc" if thorough and compiler == "nvcc" else compiler]
+            least = LEAST.get(f"thorough {compiler}", LEAST[compiler]) if thorough else LEAST[compiler]
             if good["all"] < least:
                 problems.append(f"{compiler}: {good['all']} texts, {least} are wanted")
         if clang == "-":

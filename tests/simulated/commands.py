@@ -227,6 +227,12 @@ def kernels(smt, programs):
                               capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2 and "does not follow" in done.stderr, done
 
+        # It ends with what reads it, although nothing more is written.
+        follower = subprocess.Popen([smt, "log", "--follow"], env=place.environment, stdout=subprocess.PIPE)
+        assert follower.stdout.readline()
+        follower.stdout.close()
+        assert follower.wait(PATIENCE) == 0
+
     with Place(smt, programs) as place:
         place.run("one", "mixed", "10")
         place.run("graphs", "graph")

@@ -1,14 +1,13 @@
 // smt log: the journal of a server, while it runs or after it.
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "runtime/journal/journal.h"
@@ -23,7 +22,7 @@ namespace {
 using runtime::journal::Entry;
 using runtime::journal::Reader;
 
-constexpr std::chrono::milliseconds kPoll{100};
+constexpr int kPollMs = 100;
 
 // Which file a path names just now: a server that starts again makes a new journal.
 ino_t identity(const std::string& path) {
@@ -82,14 +81,22 @@ void show(const std::vector<std::string>& paths, const LogView::Shape& shape) {
                others ? "; there are other servers' journals: --server KEY" : "");
 }
 
-// Shows each journal from its start, and what is added to it, until it ends with the process. A server that
-// starts again makes a new journal, and strict tenants' servers come and go; a journal may be half made.
-[[noreturn]] void follow(const std::string* server, const LogView::Shape& shape) {
+// False after a while; true as soon as the other end of the pipe or terminal that the output goes to is
+// closed.
+bool output_is_gone() {
+    pollfd output{STDOUT_FILENO, 0, 0};
+    return ::poll(&output, 1, kPollMs) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+// Shows each journal from its start, and what is added to it, until nothing reads the output or the process
+// is ended. A server that starts again makes a new journal, and strict tenants' servers come and go; a
+// journal may be half made.
+void follow(const std::string* server, const LogView::Shape& shape) {
     std::map<std::string, std::unique_ptr<Shown>> all;
     const std::vector<std::string> begins = find_journals(server);
     if (begins.size() == 1)  // of several each is tried again
         if (const Reader reader(begins.front()); !reader.error().empty()) throw Failure(reader.error());
-    for (;; std::this_thread::sleep_for(kPoll)) {
+    do {
         std::vector<std::string> paths;
         try {
             paths = find_journals(server);
@@ -102,7 +109,7 @@ void show(const std::vector<std::string>& paths, const LogView::Shape& shape) {
             shown->show_more();
         }
         std::fflush(stdout);
-    }
+    } while (!output_is_gone());
 }
 
 // "x.journal.2" -> "x.log.2".
@@ -152,7 +159,7 @@ int run_log(const Arguments& arguments) {
         fmt::print(stderr, "smt log: {}; what the server said is in {}\n", path, log_beside(path));
         return show({path}, shape), 0;
     }
-    if (options.has("--follow")) follow(server, shape);
+    if (options.has("--follow")) return follow(server, shape), 0;
     return show(shape.totals && !server ? every_journal() : find_journals(server), shape), 0;
 }
 
