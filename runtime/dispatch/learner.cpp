@@ -162,10 +162,13 @@ void Learner::learn_saturating(const Launched& launched, const std::vector<smt::
     }
     ManagedFunction& function = *launched.function;
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    if (function.enough.learn(
-            launched.fits, ctas, multiprocessors_of(tenant_, dispatcher_),
-            {told.size(), launched.seen,
-             time_of_multiprocessors(told, multiprocessors_of(tenant_, dispatcher_)), launched.stopped}))
+    const uint32_t multiprocessors = multiprocessors_of(tenant_, dispatcher_);
+    if (function.enough.learn(launched.fits, ctas, multiprocessors,
+                              {.workers = told.size(),
+                               .blocks = launched.seen,
+                               .time_ns = time_of_multiprocessors(told, multiprocessors),
+                               .at_work_ns = launched.at_work,
+                               .stopped = launched.stopped}))
         dispatcher_.notes().saturating(tenant_, function.known ? function.known->symbol() : "a kernel",
                                        function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);

@@ -11,7 +11,15 @@ void SaturatingCtas::begin(uint32_t fits) {
     too_few_ = 0;
     best_ = 0;
     blocks_ = time_ns_ = last_ = 0;
-    short_ = 0;
+    short_ = crowded_ = 0;
+}
+
+// True: the launch is ignored.
+bool SaturatingCtas::crowded(uint32_t ctas, const Done& done) {
+    const bool had =
+        static_cast<double>(done.at_work_ns) >= kAtLeastHad * ctas * static_cast<double>(done.time_ns);
+    crowded_ = had ? 0 : crowded_ + 1;
+    return !had;
 }
 
 void SaturatingCtas::forget() {
@@ -34,6 +42,13 @@ uint32_t SaturatingCtas::found(uint32_t fits) {
 bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
     if (fits != fits_ || known() || ctas != tried()) return false;  // of before something was decided
+    if (crowded(ctas, done)) {
+        if (crowded_ < kMostCrowded) return false;
+        begin(fits);
+        best_ = 1;  // of no trial: all that fit are enough
+        too_few_ = fits - 1;
+        return true;
+    }
     const bool few = done.stopped && done.blocks < kBlocksStopped * done.workers;
     short_ = few ? short_ + 1 : 0;
     if (few && short_ <= kMostShort) return false;

@@ -156,17 +156,16 @@ def shares(smt, programs):
 
 
 def share_policy(smt, programs):
-    """Two equal tenants at the same time under share: the same blocks within 2 %, and together as much as one
-    alone. Other weights are printed only: share_test.cpp asserts them on a model GPU."""
-    both = dict(blocks=80, block_us=4, for_us=300_000)
+    """Two tenants at the same time under share: blocks as their weights say, within 4 %, and together as much
+    as one alone. share_test.cpp asserts it for longer, on a model GPU."""
+    both = dict(blocks=80, block_us=4, for_us=120_000)
     (alone,) = together(smt, programs, "share", Load("alone", **both))
     for weight in (1, 2, 3):
         time, blocks, done = share(smt, programs, weight, policy="share", **both)
         print(f"share, {weight}:1: {blocks:.3f}:1 of the blocks; both together "
               f"{done * alone[-1][1] / len(alone):.3f} of what one alone has done")
-        assert weight > 1 or abs(blocks / weight - 1) <= 0.02
-        # They wait for each launch. Where one is held back much, gaps between the other's stay empty.
-        assert done * alone[-1][1] / len(alone) >= (0.95 if weight < 3 else 0.93)
+        assert abs(blocks / weight - 1) <= 0.04
+        assert done * alone[-1][1] / len(alone) >= 0.97
 
 
 def pairs(smt, programs):
