@@ -275,8 +275,8 @@ struct TenantStatus {
     uint32_t out_of_turn = 0;  // 1: its calls wait for its turn, as memory of it made room for others
     uint64_t away_bytes = 0;   // of its device memory in host memory; not in device_bytes
     TurnFigures turns = {};
-    uint32_t limited = 0;  // kLimited*
-    uint32_t reserved = 0;
+    uint32_t limited = 0;             // kLimited*
+    uint32_t fenced = 0;              // 1: its kernels are (smt run --isolation fence)
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};

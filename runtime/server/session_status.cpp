@@ -40,6 +40,7 @@ protocol::TenantStatus Session::status() const {
     status.priority = dispatched_->priority;
     status.weight = dispatched_->weight;
     status.limited = hello_.limited;
+    status.fenced = wants_fence();
     note_target(status, *dispatched_);
     {
         std::lock_guard lock(mutex_);

@@ -114,6 +114,11 @@ def fence_by_administrator(smt, programs):
         output = place.run("culprit", "fenced", "store", "wild")
         assert ADDRESS in output.splitlines(), output
         assert "ended by its fence" in place.log() and "is lost" not in place.log(), place.log()
+        there = [place.survivor(name, options=()) for name in ("other", "free")]
+        fenced = {each["tenant"]: each["fenced"] for each in place.servers()["simulated"]["tenants"]}
+        assert fenced == {"other": True, "free": False}, fenced
+        for each in there:
+            goes_on(each)
 
 
 def main():

@@ -93,6 +93,7 @@ TEST_CASE("a status as text", "[usage]") {
     status.tenants[1].host_bytes = 12 << 20;
     status.tenants[1].launches = 77;
     status.tenants[1].gone = 1;
+    status.tenants[1].fenced = 1;
     status.tenants[0].waited_ms = 1234;
     std::strcpy(status.tenants[0].waits_for, "cuStreamWaitValue32 of bob");
     status.tenants[0].suspended = 1;
@@ -109,6 +110,7 @@ TEST_CASE("a status as text", "[usage]") {
           "      77       10.0   50.0   12.5\n"
           "  alice waits 1.2 s for cuStreamWaitValue32 of bob\n"
           "  alice is suspended, 64.0 MiB in host memory\n"
+          "  bob is fenced: a fault of its kernels ends no other tenant\n"
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
 }
 

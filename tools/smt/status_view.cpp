@@ -133,6 +133,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
     }
     text += others_text(server);
     for (const protocol::TenantStatus& tenant : status.tenants) {
+        if (tenant.fenced)
+            text +=
+                fmt::format("  {} is fenced: a fault of its kernels ends no other tenant\n", tenant.tenant);
         if (tenant.limited) text += limited_text(tenant);
         if (const std::string target = target_text(tenant, server.policy); !target.empty())
             text += fmt::format("  {}: {}\n", tenant.tenant, target);
