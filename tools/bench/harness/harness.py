@@ -87,7 +87,7 @@ class Runtime:
         return {"SMT_RUNTIME_DIR": self.directory, **self.settings, **more}
 
     def _ask(self, kind, timeout=2.0):
-        """The first server that answers. Not strict tenants' (GPU@TENANT), which end with their programs."""
+        """What each server answers. Not strict tenants' (GPU@TENANT), which end with their programs."""
         for path in glob.glob(os.path.join(self.directory, "*.sock")):
             if "@" in os.path.basename(path):
                 continue
@@ -101,13 +101,13 @@ class Runtime:
                 names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors",
                          "sessions_served", "launches",
                          "device_bytes", "host_bytes", "uptime_ms", "tenants", "reserved", "policy", "device")
-                return dict(zip(names, fields))
+                yield dict(zip(names, fields))
             except (OSError, struct.error):
                 continue
-        return None
 
     def status(self):
-        return self._ask(KIND_STATUS)
+        """Of the first server that answers."""
+        return next(self._ask(KIND_STATUS), None)
 
     def mark(self):
         """served() and unsupported() count from here on."""
@@ -142,7 +142,8 @@ class Runtime:
         return found
 
     def stop(self, patience=5.0):
-        self._ask(KIND_STOP)
+        for _ in self._ask(KIND_STOP):
+            pass
         end = time.monotonic() + patience
         while self.server_pids() and time.monotonic() < end:
             time.sleep(0.05)

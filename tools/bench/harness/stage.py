@@ -2,6 +2,7 @@
 or tenants.py."""
 import itertools
 import os
+import shutil
 import sqlite3
 import subprocess
 import tempfile
@@ -71,6 +72,7 @@ class Stage:
         if self.mps_runs:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps},
                            timeout=30, check=False)
+        shutil.rmtree(self.mps_folder, ignore_errors=True)
 
     def smt(self, *words, timeout=60, **variables):
         done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables(**variables)},
