@@ -164,11 +164,8 @@ void Learner::learn_saturating(const Launched& launched, const std::vector<smt::
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     const uint32_t multiprocessors = multiprocessors_of(tenant_, dispatcher_);
     if (function.enough.learn(launched.fits, ctas, multiprocessors,
-                              {.workers = told.size(),
-                               .blocks = launched.seen,
-                               .time_ns = time_of_multiprocessors(told, multiprocessors),
-                               .at_work_ns = launched.at_work,
-                               .stopped = launched.stopped}))
+                              {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors),
+                               launched.stopped, late_part(told, uint64_t{ctas} * multiprocessors)}))
         dispatcher_.notes().saturating(tenant_, function.known ? function.known->symbol() : "a kernel",
                                        function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);

@@ -14,14 +14,6 @@ void SaturatingCtas::begin(uint32_t fits) {
     short_ = crowded_ = 0;
 }
 
-// True: the launch is ignored.
-bool SaturatingCtas::crowded(uint32_t ctas, const Done& done) {
-    const bool had =
-        static_cast<double>(done.at_work_ns) >= kAtLeastHad * ctas * static_cast<double>(done.time_ns);
-    crowded_ = had ? 0 : crowded_ + 1;
-    return !had;
-}
-
 void SaturatingCtas::forget() {
     std::lock_guard lock(mutex_);
     begin(0);
@@ -42,13 +34,14 @@ uint32_t SaturatingCtas::found(uint32_t fits) {
 bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
     if (fits != fits_ || known() || ctas != tried()) return false;  // of before something was decided
-    if (crowded(ctas, done)) {
-        if (crowded_ < kMostCrowded) return false;
+    crowded_ = done.late > kMostLate ? crowded_ + 1 : 0;
+    if (crowded_ >= kMostCrowded) {
         begin(fits);
-        best_ = 1;  // of no trial: all that fit are enough
+        best_ = 1;  // of no trial
         too_few_ = fits - 1;
         return true;
     }
+    if (crowded_ > 0) return false;
     const bool few = done.stopped && done.blocks < kBlocksStopped * done.workers;
     short_ = few ? short_ + 1 : 0;
     if (few && short_ <= kMostShort) return false;
@@ -69,6 +62,20 @@ bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessor
         too_few_ = ctas;
     best_ = std::max(best_, rate);
     return known();
+}
+
+double late_part(const std::vector<smt::Mapping>& workers, uint64_t count) {
+    uint64_t began = ~0ull, ended = 0;
+    for (const smt::Mapping& each : workers) {
+        began = std::min<uint64_t>(began, each.began);
+        ended = std::max<uint64_t>(ended, each.ended);
+    }
+    if (began >= ended || count == 0) return 0;
+    const auto took = static_cast<double>(ended - began);
+    const uint64_t missing = count - std::min<uint64_t>(count, workers.size());
+    double late = static_cast<double>(missing) * took;
+    for (const smt::Mapping& each : workers) late += static_cast<double>(each.began - began);
+    return late / (static_cast<double>(count) * took);
 }
 
 uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers, uint32_t multiprocessors) {

@@ -6,9 +6,11 @@
 // Throughput is blocks in the time that an SM had any workers, as the workers report it. The first trial is
 // with all CTAs that fit. Then a binary search runs between the largest count that is too small and the
 // smallest that suffices. A kernel that needs all its CTAs is slow for one or two launches per trial, once.
-// A launch whose place other kernels took had fewer CTAs than the trial is of, and is ignored: with one of
-// two CTAs in each trial, one would seem to be as good as two. If fewer CTAs do more than all that fit, the
-// kernel was not alone in the first trial: counts are compared with the highest throughput seen.
+//
+// A launch in whose places others were when it began is ignored. Its trial is of fewer CTAs than it says:
+// where another kernel has one of two places, one CTA would seem to do as much as two. If fewer CTAs do more
+// than all that fit, the kernel was not alone in the first trial: counts are compared with the highest
+// throughput seen.
 //
 // Any thread.
 #pragma once
@@ -28,10 +30,9 @@ public:
     static constexpr uint64_t kBlocksStopped = 8;  // per worker of a stopped launch, or it is ignored
     // Launches in a row that were ignored: blocks are long, and any number counts.
     static constexpr int kMostShort = 32;
-    // Part of a trial's CTAs that a launch had on average. The rest is the end of a launch, where SMs have
-    // fewer and fewer.
-    static constexpr double kAtLeastHad = 0.8;
-    // Launches in a row with less: other kernels are always there, and the count is all that fit.
+    // Of a launch's duration, that its CTAs begin behind it, on average. More is the doing of others.
+    static constexpr double kMostLate = 0.15;
+    // Launches in a row that were late: others are always there, and the count is all that fit.
     static constexpr int kMostCrowded = 32;
     // Tolerance at most, for blocks that were a worker's last before a stop.
     static constexpr double kMostForLast = 0.015;
@@ -44,13 +45,13 @@ public:
     uint32_t found(uint32_t fits);  // 0: not known
 
     // What all workers of a launch did. `time_ns`: summed over SMs, each from its first worker's begin to its
-    // last worker's end. `at_work_ns`: summed over workers, from begin to end.
+    // last worker's end.
     struct Done {
         uint64_t workers = 0;
         uint64_t blocks = 0;
         uint64_t time_ns = 0;
-        uint64_t at_work_ns = 0;
         bool stopped = false;
+        double late = 0;  // late_part()
     };
     // Reports a launch with `ctas` CTAs on each of `multiprocessors` SMs. True: the count is known now.
     // Workers that were stopped after a few blocks are ignored. The last block of other stopped workers ran
@@ -63,7 +64,6 @@ private:
     uint32_t tried() const { return best_ > 0 ? (too_few_ + enough_) / 2 : fits_; }
     bool known() const { return fits_ == 1 || (best_ > 0 && enough_ - too_few_ <= 1); }
     void begin(uint32_t fits);
-    bool crowded(uint32_t ctas, const Done& done);
 
     std::mutex mutex_;
     uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
@@ -73,6 +73,10 @@ private:
     uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;
     int short_ = 0, crowded_ = 0;  // launches in a row that were ignored
 };
+
+// How much later than a launch its `count` CTAs begin, on average, as a part of its duration. One that is not
+// among `workers` had not begun at the launch's end.
+double late_part(const std::vector<smt::Mapping>& workers, uint64_t count);
 
 // Time in which SMs had any of a launch's workers, summed over SMs. If the launch may use an SM that had
 // none, that SM counts with the launch's duration: other kernels occupied it when the launch began, and its

@@ -10,11 +10,6 @@ namespace {
 
 constexpr uint32_t kMultiprocessors = 132;
 
-// What was done by workers that were there all the time.
-SaturatingCtas::Done done(uint32_t ctas, uint64_t blocks, uint64_t time_ns, bool stopped = false) {
-    return {uint64_t{kMultiprocessors} * ctas, blocks, time_ns, ctas * time_ns, stopped};
-}
-
 // Launches of a kernel whose multiprocessors do no more with more CTAs than `saturates`. Returns the CTAs of
 // each.
 std::vector<uint32_t> launch(SaturatingCtas& enough, uint32_t fits, double saturates, int launches) {
@@ -25,9 +20,9 @@ std::vector<uint32_t> launch(SaturatingCtas& enough, uint32_t fits, double satur
         if (!now.asks) continue;
         const uint64_t blocks = 10 * kMultiprocessors * now.ctas;
         const double each_ns = 1e5 * std::max(1.0, now.ctas / saturates);
-        enough.learn(
-            fits, now.ctas, kMultiprocessors,
-            done(now.ctas, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks) / now.ctas)));
+        enough.learn(fits, now.ctas, kMultiprocessors,
+                     {kMultiprocessors * now.ctas, blocks,
+                      static_cast<uint64_t>(each_ns * static_cast<double>(blocks) / now.ctas)});
     }
     return found;
 }
@@ -59,11 +54,12 @@ TEST_CASE("a little less is as much", "[dispatch]") {
 TEST_CASE("a few blocks decide nothing, nor does what was launched before", "[dispatch]") {
     SaturatingCtas enough;
     CHECK(enough.next(8).ctas == 8);
-    CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, done(8, 3 * kMultiprocessors * 8, 1'000'000)));
+    CHECK_FALSE(
+        enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 3 * kMultiprocessors * 8, 1'000'000}));
     CHECK(enough.next(8).ctas == 8);
-    enough.learn(8, 8, kMultiprocessors, done(8, 1 * kMultiprocessors * 8, 1'000'000));
+    enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 1 * kMultiprocessors * 8, 1'000'000});
     CHECK(enough.next(8).ctas == 4);
-    enough.learn(8, 8, kMultiprocessors, done(8, 100 * kMultiprocessors * 8, 1'000'000));
+    enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 100 * kMultiprocessors * 8, 1'000'000});
     CHECK(enough.next(8).ctas == 4);
     CHECK(enough.found(8) == 0);
 }
@@ -73,9 +69,9 @@ TEST_CASE("pieces of a few blocks that a stop left decide nothing, however many"
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
     REQUIRE(enough.next(8).asks);
     for (int i = 0; i < 10; ++i)
-        CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, done(8, 7 * kWorkers, 1'000'000, true)));
+        CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kWorkers, 7 * kWorkers, 1'000'000, true}));
     CHECK(enough.next(8).ctas == 8);
-    enough.learn(8, 8, kMultiprocessors, done(8, 8 * kWorkers, 1'000'000, true));
+    enough.learn(8, 8, kMultiprocessors, {kWorkers, 8 * kWorkers, 1'000'000, true});
     CHECK(enough.next(8).ctas == 4);
 }
 
@@ -84,9 +80,9 @@ TEST_CASE("where all pieces are short they decide after all", "[dispatch]") {
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
     REQUIRE(enough.next(8).asks);
     for (int i = 0; i < SaturatingCtas::kMostShort; ++i)
-        enough.learn(8, 8, kMultiprocessors, done(8, 4 * kWorkers, 1'000'000, true));
+        enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
     REQUIRE(enough.next(8).ctas == 8);
-    enough.learn(8, 8, kMultiprocessors, done(8, 4 * kWorkers, 1'000'000, true));
+    enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
     CHECK(enough.next(8).ctas == 4);
 }
 
@@ -101,9 +97,9 @@ TEST_CASE("the last block before a stop is run beside fewer, which excuses a lit
     for (const Row& row : {Row{1'025'000, true, 2}, Row{1'025'000, false, 6}, Row{1'050'000, true, 6}}) {
         SaturatingCtas enough;
         REQUIRE(enough.next(8).ctas == 8);
-        enough.learn(8, 8, kMultiprocessors, done(8, 10 * kWorkers, 1'000'000));
+        enough.learn(8, 8, kMultiprocessors, {kWorkers, 10 * kWorkers, 1'000'000});
         REQUIRE(enough.next(8).ctas == 4);
-        enough.learn(8, 4, kMultiprocessors, done(4, 10 * kWorkers, row.time_ns, row.stopped));
+        enough.learn(8, 4, kMultiprocessors, {kWorkers / 2, 10 * kWorkers, row.time_ns, row.stopped});
         CHECK(enough.next(8).ctas == row.next);
     }
 }
@@ -135,34 +131,36 @@ TEST_CASE("multiprocessors that a launch may use and has no worker on count as i
 
 TEST_CASE("whose first launch was held up by others is judged by the most that it did", "[dispatch]") {
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
+    const auto done = [&](uint32_t ctas, uint64_t time_ns) {
+        return SaturatingCtas::Done{kMultiprocessors * ctas, 10 * kWorkers, time_ns};
+    };
     SaturatingCtas enough;
     REQUIRE(enough.next(8).ctas == 8);
-    enough.learn(8, 8, kMultiprocessors, done(8, 10 * kWorkers, 4'000'000));
+    enough.learn(8, 8, kMultiprocessors, done(8, 4'000'000));
     REQUIRE(enough.next(8).ctas == 4);
-    enough.learn(8, 4, kMultiprocessors, done(4, 10 * kWorkers, 1'000'000));
+    enough.learn(8, 4, kMultiprocessors, done(4, 1'000'000));
     REQUIRE(enough.next(8).ctas == 2);
-    enough.learn(8, 2, kMultiprocessors, done(2, 10 * kWorkers, 2'000'000));
+    enough.learn(8, 2, kMultiprocessors, done(2, 2'000'000));
     REQUIRE(enough.next(8).ctas == 3);
-    CHECK(enough.learn(8, 3, kMultiprocessors, done(3, 10 * kWorkers, 1'300'000)));
+    CHECK(enough.learn(8, 3, kMultiprocessors, done(3, 1'300'000)));
     CHECK(enough.found(8) == 4);
 }
 
-TEST_CASE("a launch whose place others had is no trial", "[dispatch]") {
+TEST_CASE("a launch whose places others had is no trial", "[dispatch]") {
     constexpr uint64_t kBlocks = 100 * kMultiprocessors, kTime = 1'000'000;
-    const SaturatingCtas::Done one_of_two{2 * kMultiprocessors, kBlocks, 2 * kTime, 2 * kTime};
+    const SaturatingCtas::Done one_of_two{2 * kMultiprocessors, kBlocks, 2 * kTime, false, 0.5};
     SaturatingCtas enough;
     REQUIRE(enough.next(2).ctas == 2);
     CHECK_FALSE(enough.learn(2, 2, kMultiprocessors, one_of_two));
     REQUIRE(enough.next(2).ctas == 2);
-    CHECK_FALSE(enough.learn(2, 2, kMultiprocessors, done(2, kBlocks, kTime)));
+    CHECK_FALSE(enough.learn(2, 2, kMultiprocessors, {2 * kMultiprocessors, kBlocks, kTime}));
     REQUIRE(enough.next(2).ctas == 1);
-    CHECK(enough.learn(2, 1, kMultiprocessors, done(1, kBlocks, 2 * kTime)));
+    CHECK(enough.learn(2, 1, kMultiprocessors, {kMultiprocessors, kBlocks, 2 * kTime}));
     CHECK(enough.found(2) == 2);
 }
 
 TEST_CASE("where others are always there, all that fit are enough", "[dispatch]") {
-    constexpr uint64_t kBlocks = 100 * kMultiprocessors, kTime = 1'000'000;
-    const SaturatingCtas::Done crowded{2 * kMultiprocessors, kBlocks, kTime, kTime};
+    const SaturatingCtas::Done crowded{kMultiprocessors, 100 * kMultiprocessors, 1'000'000, false, 0.5};
     SaturatingCtas enough;
     for (int i = 1; i < SaturatingCtas::kMostCrowded; ++i) {
         REQUIRE(enough.next(4).asks);
@@ -171,4 +169,17 @@ TEST_CASE("where others are always there, all that fit are enough", "[dispatch]"
     CHECK(enough.learn(4, 4, kMultiprocessors, crowded));
     CHECK(enough.found(4) == 4);
     CHECK_FALSE(enough.next(4).asks);
+}
+
+TEST_CASE("how late a launch's CTAs begin", "[dispatch]") {
+    const auto worker = [](uint64_t began, uint64_t ended) {
+        smt::Mapping made{};
+        made.began = began, made.ended = ended;
+        return made;
+    };
+    using smt::runtime::dispatch::late_part;
+    CHECK(late_part({worker(100, 200), worker(100, 150)}, 2) == 0);  // the end of a launch is no delay
+    CHECK(late_part({worker(100, 200), worker(150, 200)}, 2) == Approx(0.25));
+    CHECK(late_part({worker(100, 200), worker(100, 200)}, 4) == Approx(0.5));
+    CHECK(late_part({}, 4) == 0);
 }
