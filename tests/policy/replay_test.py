@@ -17,8 +17,35 @@ def replay(smt, *arguments, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
+def replay_on_gpus(smt):
+    arguments = (RECORDING, "--gpus", 6, "--tenants", 60, "--load", "1.5")
+    table = replay(smt, *arguments)
+    assert "60 tenants of 2 kinds on 6 GPUs of 8 multiprocessors, policy priority" in table, table
+    rows = {row.split()[0]: row.split()[1:] for row in table.splitlines()[3:]}
+    assert list(rows) == ["first-fit", "memory", "any", "profile"], table
+    assert all(len(row) == 11 and float(row[0]) >= 1 and float(row[6]) <= 6 for row in rows.values()), table
+    assert replay(smt, *arguments) == table
+    assert replay(smt, *arguments, "--seed=2") != table
+    alone = replay(smt, *arguments, "--place", "any", "--policy", "fair")
+    assert "policy fair" in alone and [row.split()[0] for row in alone.splitlines()[3:]] == ["any"], alone
+    for wrong, told in ((("--gpus", "0"), "--gpus wants a whole number from 1 to 10000, not '0'"),
+                        (("--gpus=2", "--tenants", "x"), "--tenants wants a whole number"),
+                        (("--gpus=2", "--load", "none"), "--load wants a number from 0.01 to 10"),
+                        (("--gpus=2", "--place", "best"), "there are first-fit, memory, any, profile"),
+                        (("--gpus=2", "--policy", "best"), "no policy 'best'"),
+                        (("--gpus=2", "--summary"), "--summary goes without --gpus"),
+                        (("--seed=2",), "--seed goes with --gpus")):
+        assert told in replay(smt, RECORDING, *wrong, code=2), (wrong, told)
+    assert "which recordings" in replay(smt, "--gpus", 2, code=2)
+    with tempfile.TemporaryDirectory() as folder:
+        empty = pathlib.Path(folder) / "nothing"
+        empty.write_text('{"recording":2,"policy":"fifo"}\n')
+        assert f"{empty}: no tenant has a launch in it" in replay(smt, empty, "--gpus", 2, code=1)
+
+
 def main():
     smt = sys.argv[1]
+    replay_on_gpus(smt)
     fifo = replay(smt, RECORDING, "--policy", "fifo")
     if "SMT_TEST_WRITE_GOLDEN" in os.environ:
         GOLDEN.write_text(fifo)

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "runtime/schedule/policies/policies.h"
+#include "tools/fleet/worked.h"
 
 namespace smt::tests {
 
@@ -14,7 +15,7 @@ using namespace std::chrono_literals;
 using State = Kernel::State;
 using Action = Assignment::Action;
 
-inline const TimePoint kBegin = TimePoint{} + std::chrono::hours(1);
+inline constexpr TimePoint kBegin = TimePoint{} + std::chrono::hours(1);
 
 // `parts` of it fill an SM, whatever is counted.
 inline Resources nth_of(const Resources& sm, uint32_t parts) {
@@ -56,29 +57,6 @@ inline std::map<uint64_t, std::string> said(const Decision& decision) {
 
 using Said = std::map<uint64_t, std::string>;
 
-// A service by hand: what its streams would tell of its work.
-struct Worked : Service {
-    // From now on it has work, or none; take() tells the policy.
-    void works(bool now_works, TimePoint now) {
-        if (now_works == activity.works) return;
-        activity.works = now_works;
-        if (!now_works) {
-            activity.ended = now;
-            at_end_ = {.launches = launches, .over = over};
-        } else {
-            if (now - activity.ended >= kLeastPause)
-                activity.pauses.push_back({activity.ended, now, at_end_.launches, at_end_.over});
-            activity.began = now;
-        }
-    }
-    Service take() {
-        Service taken = *this;
-        activity.pauses.clear();
-        return taken;
-    }
-
-private:
-    Pause at_end_;
-};
+using fleet::Worked;
 
 }  // namespace smt::tests

@@ -33,6 +33,7 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -91,10 +92,13 @@ private:
     // The ring is in the order of arrival.
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (Share& share : ring_) share.has_work = share.runs = false;
+        size_t near = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) continue;
-            auto share = find(kernel.tenant);
-            if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
+            const size_t place =
+                find_near(ring_, near, [&](const Share& each) { return each.tenant == kernel.tenant; });
+            if (place == ring_.size()) ring_.push_back(Share{kernel.tenant});
+            Share* const share = &ring_[place];
             if (!share->has_work) share->preemption_ns = 0, share->is_short = true;
             share->has_work = true;
             share->is_short &= kernel.predicted && *kernel.predicted <= knobs_.short_kernel;

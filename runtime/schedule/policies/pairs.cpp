@@ -91,6 +91,15 @@ bool Pairs::number_each(const Kernels& kernels, const Device& device) {
     return std::all_of(numbers_.begin(), numbers_.end(), [](size_t each) { return each < kMostSides; });
 }
 
+// Of kernels with one number the first two, and `one`, are in pairs: what further ones would gain is known of
+// these. So the pairs are as many as kinds of kernels make, not as tenants.
+void Pairs::thin_out(const Kernels& kernels, const Kernel* one) {
+    counts_.assign(sides_.size(), 0);
+    for (size_t i = 0; i < numbers_.size(); ++i)
+        if (numbers_[i] < kMostSides && ++counts_[numbers_[i]] > 2 && kernels[i] != one)
+            numbers_[i] = kMostSides;
+}
+
 template <class Each>
 void Pairs::all_pairs(const Each& each) {
     for (size_t i = 0; i < numbers_.size(); ++i) {
@@ -166,6 +175,7 @@ std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const 
 
 std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device) {
     number(kernels, device);
+    thin_out(kernels, nullptr);
     if (numbers_ == studied_) return nullptr;
     // The pairs that list() would keep, of all kernels or of any one.
     least_.assign(kernels.size() + 1, kOneMix);
@@ -207,6 +217,7 @@ const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, c
 std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* one, const Device& device) {
     fresh_ = 0;
     number(kernels, device);
+    thin_out(kernels, one);
     list(kernels, one, device);
     const Pair* best = nullptr;
     double profit = 0;

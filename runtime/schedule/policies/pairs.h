@@ -91,6 +91,7 @@ private:
         return kernel.profile && kernel.profile->mix && kernel.profile->mix->instructions_per_block > 0 &&
                device.model;
     }
+    void thin_out(const Kernels& kernels, const Kernel* one);
     template <class Each>
     void all_pairs(const Each& each);
     const Answer& together(const Kernels& kernels, const Pair& pair, const Device& device);
@@ -105,7 +106,8 @@ private:
     std::vector<Side> sides_;   // by number
     std::vector<Known> known_;  // by two numbers
     std::vector<Answer> answers_;
-    std::vector<size_t> numbers_;  // of the kernels of this call
+    std::vector<size_t> numbers_;  // of the kernels of this call; kMostSides: it is in no pair
+    std::vector<int> counts_;      // of the kernels with each number
     std::vector<size_t> studied_;  // the last numbers_ with nothing left to study
     std::vector<Pair> kept_;       // the unpruned pairs of this call
     std::vector<Pair> unpruned_;   // measured pairs with an uncounted kernel

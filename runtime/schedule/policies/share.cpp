@@ -39,6 +39,8 @@
 #include <optional>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/lookup.h"
+#include "runtime/schedule/policies/behind.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -102,6 +104,7 @@ public:
         write_off_not_slowed(now);
         const Party* const last = furthest_behind(now);
         if (last) clock_ = std::max(clock_, last->time);
+        order(now);
         for (Party& party : parties_) {
             if (party.works) hold_or_release(party, now);
         }
@@ -162,12 +165,13 @@ private:
 
     void note_received(const Snapshot& snapshot, TimePoint now) {
         for (Session& session : sessions_) session.total = {};
+        size_t near = 0;
         for (const Kernel& kernel : snapshot.kernels) {
-            auto session = std::find_if(sessions_.begin(), sessions_.end(),
-                                        [&](const Session& each) { return each.id == kernel.session; });
-            if (session == sessions_.end())
-                session = sessions_.insert(session,
-                                           {kernel.session, kernel.tenant, kernel.received, kernel.guessed});
+            const size_t place =
+                find_near(sessions_, near, [&](const Session& each) { return each.id == kernel.session; });
+            if (place == sessions_.size())
+                sessions_.push_back({kernel.session, kernel.tenant, kernel.received, kernel.guessed});
+            Session* const session = &sessions_[place];
             if (!session->total) session->total = kernel.received;
             session->guessed_total = kernel.guessed;
             *session->total += kernel.receiving;
@@ -259,25 +263,17 @@ private:
                         (party.stop_ns + count_ns(knobs_.resume)) / knobs_.max_overhead);
     }
 
+    void order(TimePoint now) {
+        behind_.clear();
+        for (const Party& each : parties_)
+            if (contends(each, now)) behind_.add(each.time, each.weight);
+        behind_.sum();
+    }
     // The time that those behind it need to catch up, with the GPU to themselves.
-    double ahead_ns(const Party& party, TimePoint now) const {
-        double all = 0;
-        for (const Party& each : parties_) {
-            if (contends(each, now) && each.time < party.time) all += (party.time - each.time) * each.weight;
-        }
-        return all;
-    }
-
-    double others(const Party& party, TimePoint now) const {  // their weights
-        double all = 0;
-        for (const Party& each : parties_) {
-            if (&each != &party && contends(each, now)) all += each.weight;
-        }
-        return all;
-    }
+    double ahead_ns(const Party& party) const { return behind_.of(party.time); }
 
     void hold_or_release(Party& party, TimePoint now) {
-        const double ahead = ahead_ns(party, now);
+        const double ahead = ahead_ns(party);
         if (!party.held) {
             const double lead = lead_ns(party);
             if (ahead > lead && (!party.held_since || now - *party.held_since >= nanoseconds(lead))) {
@@ -291,7 +287,7 @@ private:
         else if (!party.patience)
             party.patience = now + nanoseconds(knobs_.patience * ahead);
         if (party.patience && now >= *party.patience) write_off(party, now);
-        if (ahead_ns(party, now) <= 0) release(party);
+        if (ahead_ns(party) <= 0) release(party);
     }
 
     static void release(Party& party) {
@@ -303,6 +299,7 @@ private:
         for (Party& each : parties_) {
             if (contends(each, now)) each.time = std::max(each.time, ahead.time);
         }
+        order(now);
     }
 
     // To hold others back would bring them nothing.
@@ -359,18 +356,18 @@ private:
                 if (contends(each, now)) wanted.ask_again(knobs_.gap - (now - *each.idle));
                 continue;
             }
-            const double ahead = ahead_ns(each, now);
+            const double ahead = ahead_ns(each);
             const double until =
-                each.held ? ahead : (lead_ns(each) - ahead) * each.weight / others(each, now);
+                each.held ? ahead : (lead_ns(each) - ahead) * each.weight / (behind_.weights() - each.weight);
             wanted.ask_again(std::max(knobs_.tick, nanoseconds(until)));
             if (each.patience) wanted.ask_again(std::max(knobs_.tick, *each.patience - now));
         }
     }
 
     Party* find(const std::string& tenant) {
-        const auto found = std::find_if(parties_.begin(), parties_.end(),
-                                        [&](const Party& each) { return each.tenant == tenant; });
-        return found == parties_.end() ? nullptr : &*found;
+        const size_t place =
+            find_near(parties_, near_, [&](const Party& each) { return each.tenant == tenant; });
+        return place == parties_.size() ? nullptr : &parties_[place];
     }
 
     struct Session {
@@ -384,6 +381,8 @@ private:
 
     const ShareKnobs knobs_;
     std::vector<Party> parties_;
+    Behind behind_;    // of those that contend
+    size_t near_ = 0;  // the one that was found last
     std::vector<Session> sessions_;
     std::optional<std::string> tried_alone_;  // the tenant for which the others wait,
     TimePoint trial_ends_{}, next_trial_{};   // until when, and when another may be

@@ -39,6 +39,7 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/exploration.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/pairs.h"
@@ -193,13 +194,16 @@ private:
 
     // Order of arrival; ties in the order of the snapshot.
     void note_order(const Kernels& known) {
+        size_t next = 0;
         std::erase_if(order_, [&](const Name& name) {
-            return std::none_of(known.begin(), known.end(),
-                                [&](const Kernel* each) { return name_of(*each) == name; });
+            return find_from(known, next, [&](const Kernel* each) { return name_of(*each) == name; }) ==
+                   known.size();
         });
+        next = 0;
         for (const Kernel* each : known) {
-            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end())
-                order_.push_back(name_of(*each));
+            const Name name = name_of(*each);
+            if (find_from(order_, next, [&](const Name& one) { return one == name; }) == order_.size())
+                order_.push_back(name);
         }
     }
     const Kernel* oldest(const Kernels& known) const {

@@ -10,15 +10,15 @@
 
 #include "runtime/schedule/recorder.h"
 #include "tests/policy/virtual_gpu.h"
+#include "tools/bench/decisions/kernels.h"
 
-using namespace smt::tests;
+using namespace smt::bench;
 
 namespace {
 
-constexpr int kSms = 132, kTrials = 9;
+constexpr int kTrials = 9;
 constexpr uint64_t kKernels = 16;
 constexpr double kUntil = 60e6;  // ns
-using Watch = std::chrono::steady_clock;
 
 struct Situation {
     Snapshot snapshot;
@@ -47,29 +47,11 @@ private:
     Recorder* recorder_;
 };
 
-std::shared_ptr<const Profile> profile_of(double memory_ratio, int sms, int ctas, uint64_t blocks) {
-    Profile made;
-    made.blocks = blocks;
-    for (int c = 1; c <= ctas; ++c) made.configurations.push_back({c, 1e6 / c});
-    made.preemption = 100us;
-    made.slice_overhead = 10us;
-    made.mix = Mix{{1 - memory_ratio, memory_ratio}, memory_ratio, 0, 10000};
-    made.footprint = models::Footprint{sms, ctas, 1};
-    return std::make_shared<Profile>(made);
-}
-
 std::vector<Situation> situations(const std::string& policy, const char* folder) {
-    Device h200 = device(kSms);
-    h200.model = models::Multiprocessor{4, {.latency = 600, .requests_per_cycle = 0.56}};
-    VirtualGpu gpu(h200);
+    VirtualGpu gpu(large_device());
     for (uint64_t id = 1; id <= kKernels; ++id) {
-        const uint32_t parts = 2u << id % 4;  // 2 to 16 fill a multiprocessor
-        const int ctas = static_cast<int>(std::max(1u, parts / 2)), sms = 8 + 7 * static_cast<int>(id);
         Program program;
-        program.kernel = kernel(id, kSms * parts * (1 + id % 5), nth_of(kSm, parts));
-        program.kernel.priority = static_cast<int>(id % 3);
-        program.kernel.weight = static_cast<double>(1 + id % 2);
-        program.kernel.profile = profile_of(0.02 * static_cast<double>(id), sms, ctas, program.kernel.blocks);
+        program.kernel = kernel_of(id, id);
         program.work.block_ns = 50e3 * static_cast<double>(1 + id % 7);
         program.launches = kEndless;
         program.arrives_ns = 100e3 * static_cast<double>(id);
@@ -85,15 +67,6 @@ std::vector<Situation> situations(const std::string& policy, const char* folder)
     Kept kept(make_policy(policy), recorder.get());
     gpu.run(kept, kUntil);
     return std::move(kept.situations);
-}
-
-double since_us(Watch::time_point begin) {
-    return std::chrono::duration<double, std::micro>(Watch::now() - begin).count();
-}
-
-double quantile(std::vector<double> values, double q) {
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size())))];
 }
 
 void measure(const std::string& name, const char* folder) {

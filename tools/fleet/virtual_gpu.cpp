@@ -1,12 +1,15 @@
 // See virtual_gpu.h.
-#include "tests/policy/virtual_gpu.h"
+#include "tools/fleet/virtual_gpu.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
-namespace smt::tests {
+namespace smt::fleet {
 
 namespace {
+using State = Kernel::State;
+using Action = Assignment::Action;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNothing = 1e-9;  // of a block: rounding
 
@@ -21,13 +24,19 @@ void least(const SaturatingCtas& enough) {
     }
     enough(high);
 }
+
+bool is_done(const Program& program) {
+    return program.ends_ns.size() == program.launches * std::max<size_t>(1, program.requests_ns.size());
+}
 }  // namespace
 
-VirtualGpu::VirtualGpu(const Device& device) : device_(device), limits_(limits_of(device)) {}
+VirtualGpu::VirtualGpu(const Device& device)
+    : device_(device), limits_(limits_of(device)), alike_of_(static_cast<size_t>(device.multiprocessors)) {}
 
 void VirtualGpu::add(Program program) {
     Progress progress;
     progress.arrives = program.requests_ns.empty() ? program.arrives_ns : program.requests_ns.front();
+    progress.part = 1.0 / (most_ctas(program.kernel, limits_) * device_.multiprocessors);
     progress_.push_back(progress);
     counts_.emplace_back(static_cast<size_t>(device_.multiprocessors));
     programs.push_back(std::move(program));
@@ -44,10 +53,31 @@ void VirtualGpu::run(Policy& policy, double until_ns) {
     }
 }
 
-bool VirtualGpu::done() const {
-    return std::all_of(programs.begin(), programs.end(), [](const Program& program) {
-        return program.ends_ns.size() == program.launches * std::max<size_t>(1, program.requests_ns.size());
-    });
+bool VirtualGpu::done() const { return std::all_of(programs.begin(), programs.end(), is_done); }
+
+// Those that stay keep their order.
+std::vector<Program> VirtualGpu::take_done() {
+    std::vector<Program> done;
+    std::vector<size_t> places(programs.size());
+    size_t next = 0;
+    for (size_t i = 0; i < programs.size(); ++i) {
+        if (is_done(programs[i])) {
+            done.push_back(std::move(programs[i]));
+            continue;
+        }
+        places[i] = next;
+        if (next != i) {
+            programs[next] = std::move(programs[i]);
+            progress_[next] = std::move(progress_[i]);
+            counts_[next] = std::move(counts_[i]);
+        }
+        ++next;
+    }
+    programs.resize(next);
+    progress_.resize(next);
+    counts_.resize(next);
+    for (Cta& cta : ctas_) cta.program = places[cta.program];  // one that is done has none
+    return done;
 }
 
 // ---- programs and the policy
@@ -205,14 +235,25 @@ bool VirtualGpu::fill(size_t program, std::vector<Resources>& free) {
 
 // ---- time
 
+// Most multiprocessors have the same CTAs on them as others.
 void VirtualGpu::set_speeds() {
-    groups_.assign(static_cast<size_t>(device_.multiprocessors), {});
-    for (size_t sm = 0; sm < groups_.size(); ++sm)
-        for (size_t i = 0; i < programs.size(); ++i)
-            if (counts_[i][sm]) groups_[sm].push_back({&programs[i].work, i, counts_[i][sm]});
+    alike_.clear();
+    std::map<std::vector<int>, size_t> known;  // by counts of CTAs
+    std::vector<int> counts(programs.size());
+    for (size_t sm = 0; sm < alike_of_.size(); ++sm) {
+        for (size_t i = 0; i < programs.size(); ++i) counts[i] = counts_[i][sm];
+        const auto [place, is_new] = known.try_emplace(counts, alike_.size());
+        alike_of_[sm] = place->second;
+        if (is_new) {
+            Alike& kind = alike_.emplace_back();
+            for (size_t i = 0; i < programs.size(); ++i)
+                if (counts[i]) kind.groups.push_back({&programs[i].work, i, counts[i]});
+        }
+        ++alike_[alike_of_[sm]].multiprocessors;
+    }
     least([&](double waiting) { return memory_use(waiting) <= device_.multiprocessors; });
     for (Cta& cta : ctas_) {
-        const std::vector<Group>& groups = groups_[cta.sm];
+        const std::vector<Group>& groups = alike_[alike_of_[cta.sm]].groups;
         cta.speed = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
                         return each.program == cta.program;
                     })->speed;
@@ -222,16 +263,17 @@ void VirtualGpu::set_speeds() {
 // What all CTAs use of it if waiting takes so many times as long as alone; speeds are set by that.
 double VirtualGpu::memory_use(double waiting) {
     double memory = 0;
-    for (std::vector<Group>& groups : groups_) {
+    for (Alike& kind : alike_) {
         least([&](double issuing) {
             double pipeline = 0;
-            for (Group& each : groups) {
+            for (Group& each : kind.groups) {
                 each.speed = 1 / ((1 - each.work->waits) * issuing + each.work->waits * waiting);
                 pipeline += each.count * each.work->pipeline * each.speed;
             }
             return pipeline <= 1;
         });
-        for (const Group& each : groups) memory += each.count * each.work->memory * each.speed;
+        for (const Group& each : kind.groups)
+            memory += kind.multiprocessors * each.count * each.work->memory * each.speed;
     }
     return memory;
 }
@@ -253,7 +295,10 @@ double VirtualGpu::next_event(double until) const {
 }
 
 void VirtualGpu::advance(double to) {
-    for (Cta& cta : ctas_) cta.left -= (to - now_) * cta.speed / programs[cta.program].work.block_ns;
+    for (Cta& cta : ctas_) {
+        cta.left -= (to - now_) * cta.speed / programs[cta.program].work.block_ns;
+        programs[cta.program].gpu_ns += (to - now_) * progress_[cta.program].part;
+    }
     now_ = to;
 }
 
@@ -323,4 +368,4 @@ void VirtualGpu::end_request(size_t index) {
         next < program.requests_ns.size() ? std::max(program.requests_ns[next], now_ + kStart) : kNever;
 }
 
-}  // namespace smt::tests
+}  // namespace smt::fleet
