@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "runtime/protocol/packet.h"
 
@@ -36,7 +37,7 @@ bool write_all(int file, const char* data, uint64_t bytes) {
 bool send_captured(int file, uint64_t bytes) {
     Captured packet;
     packet.bytes = bytes;
-    return protocol::send_packet(control_socket(), &packet, sizeof packet, file, MSG_DONTWAIT);
+    return protocol::send_packet(this_session().control_socket(), &packet, sizeof packet, file, MSG_DONTWAIT);
 }
 
 // Drops the message if the server is too busy to take it.

@@ -16,6 +16,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/process/real_driver.h"
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/answers.h"
 #include "interpose/transport/connect.h"
@@ -81,7 +82,8 @@ Context* find_context(CUcontext handle) {
         return offset % sizeof(Context) == 0 && found.live.load(std::memory_order_acquire) ? &found : nullptr;
     }
     // cudart may pass the primary context before it is retained.
-    if (handle == token_of(session_device())) return &primaries[session_device()].context;
+    const CUdevice device = this_session().device();
+    if (handle == token_of(device)) return &primaries[device].context;
     for (uint32_t i = 0; i < kMaxDevices; ++i) {
         if (primaries[i].token.load(std::memory_order_relaxed) == handle) return &primaries[i].context;
     }
@@ -111,14 +113,14 @@ bool device_exists(CUdevice device) {
 CUresult enter_device(CUdevice device, const char* symbol) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     CUresult status = connect(device);
-    if (status != CUDA_SUCCESS || native() || device == session_device()) return status;
+    if (status != CUDA_SUCCESS || native() || device == this_session().device()) return status;
     return device_exists(device) ? refuse(symbol) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 // Frees everything that the process holds: at the end of its last context, or in a reset.
 CUresult free_everything(CUcontext context) {
     drop_local_storage(context);
-    if (!session()) return CUDA_SUCCESS;
+    if (!this_session().header()) return CUDA_SUCCESS;
     CUresult status = order_after_all();
     driver::release_memory();
     CUresult reset = call_despite_error(protocol::Op::kContextReset, status);

@@ -15,7 +15,7 @@
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -46,7 +46,7 @@ CUresult ask_server(Event& event, uint32_t flags) {
 }
 
 bool complete(Event& event, uint64_t value) {
-    return completion_word(event.index).load(std::memory_order_acquire) >= value;
+    return event.session->completion_word(event.index).load(std::memory_order_acquire) >= value;
 }
 
 // The number of the next record; marks the event contested if an older record may still complete after it.
@@ -130,10 +130,10 @@ CUresult cuEventQuery(CUevent event) {
         object->unwritten.load(std::memory_order_relaxed))
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0 || complete(*object, value)) return sticky_error();
+    if (value == 0 || complete(*object, value)) return object->session->sticky_error();
     // A loop of queries sends nothing, so it must check for errors here.
     if (CUresult status = pending_error(); status != CUDA_SUCCESS) return status;
-    return server_lives_sometimes() ? CUDA_ERROR_NOT_READY : sticky_error();
+    return object->session->server_lives_sometimes() ? CUDA_ERROR_NOT_READY : object->session->sticky_error();
 }
 
 CUresult cuEventSynchronize(CUevent event) {
@@ -141,11 +141,11 @@ CUresult cuEventSynchronize(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0 && !object->between_processes()) return sticky_error();
+    if (value == 0 && !object->between_processes()) return object->session->sticky_error();
     // For kernels that print, only the server can make the driver flush the output.
     bool by_word = !object->between_processes() && !object->contested.load(std::memory_order_relaxed) &&
                    !object->unwritten.load(std::memory_order_relaxed) &&
-                   session()->printing.load(std::memory_order_relaxed) == 0;
+                   object->session->header()->printing.load(std::memory_order_relaxed) == 0;
     if (by_word && spin_word(object->index, value)) return pending_error();
     CUresult status = ask_server(*object, 0);
     after_sync();

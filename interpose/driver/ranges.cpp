@@ -81,8 +81,18 @@ CUresult add_locked(const Range& range) {
     while (to < map.count && map.ranges[to].base < range.base + range.bytes) ++to;
     Range fresh = range;
     fresh.id = ++map.last_id;
+    fresh.session = thread_session;
     splice(from, to, &fresh);
     return CUDA_SUCCESS;
+}
+
+template <typename Match>
+void drop_where(Match match) {
+    Writing writing;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < map.count; ++i)
+        if (!match(map.ranges[i])) map.ranges[kept++] = map.ranges[i];
+    map.count = kept;
 }
 
 Range* find_opened(uint64_t base) {
@@ -140,13 +150,7 @@ bool take_range(uint64_t base, Range& range) {
 }
 
 void drop_ranges(Memory memory, uint64_t handle) {
-    Writing writing;
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < map.count; ++i) {
-        bool dropped = map.ranges[i].memory == memory && map.ranges[i].handle == handle;
-        if (!dropped) map.ranges[kept++] = map.ranges[i];
-    }
-    map.count = kept;
+    drop_where([=](const Range& range) { return range.memory == memory && range.handle == handle; });
 }
 
 bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state) {
@@ -166,8 +170,7 @@ bool next_range(uint64_t* at, Range& range) {
 }
 
 void forget_ranges() {
-    Writing writing;
-    map.count = 0;
+    drop_where([](const Range& range) { return range.session == thread_session; });
 }
 
 // Tests readability without reading: sigprocmask refuses an unreadable set before it refuses the invalid

@@ -4,7 +4,6 @@
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -151,7 +150,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
     Stream* object;
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
-    *device = session_device();
+    *device = object ? object->session->device() : this_session().device();
     return CUDA_SUCCESS;
 }
 

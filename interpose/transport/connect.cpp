@@ -11,6 +11,7 @@
 #include "interpose/capture/programs.h"
 #include "interpose/process/lost_server.h"
 #include "interpose/process/real_driver.h"
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "interpose/process/visible_gpus.h"
 #include "interpose/transport/connection.h"
@@ -45,7 +46,7 @@ void in_forked_child() {
     if (was == State::kFresh || was == State::kNative) return;
     process_state.store(State::kForked, std::memory_order_relaxed);
     forget_lanes();
-    drop_session_in_child();
+    for (Session& session : sessions) session.drop_in_child();
 }
 
 // The GPU's UUID names its shared server, and makes it the only GPU that the server sees.
@@ -76,13 +77,15 @@ bool name_server(CUdevice device, ServerName& name) {
 
 // With state_lock held and the state kLocal.
 CUresult connect_locked(CUdevice device) {
+    Session& session = sessions[0];
     ServerName name;
     if (!name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
     SessionOpened opened;
     SessionFailure failure{};
     if (choose_server(name.key, failure) && open_session(name.key, name.visible_or_null, opened, failure)) {
-        remember_server(name.key, opened.server_pid, opened.is_system);
-        enter_session(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
+        remember_server(session, name.key, opened.server_pid, opened.is_system);
+        session.enter(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
+        process_state.store(State::kRemote, std::memory_order_release);
         capture::show_waiting();
         return CUDA_SUCCESS;
     }
@@ -91,13 +94,13 @@ CUresult connect_locked(CUdevice device) {
         process_state.store(State::kNative, std::memory_order_release);
         return CUDA_SUCCESS;
     }
-    set_error_without_session(CUDA_ERROR_SYSTEM_NOT_READY);
-    process_state.store(State::kLost, std::memory_order_release);
+    session.set_error(CUDA_ERROR_SYSTEM_NOT_READY);
+    process_state.store(State::kRemote, std::memory_order_release);
     return CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
 CUresult initialise_locked() {
-    if (ready() || native()) return sticky_error();
+    if (ready() || native()) return sessions[0].sticky_error();
     if (state() == State::kForked) return CUDA_ERROR_NOT_INITIALIZED;
     if (!fork_guarded) fork_guarded = pthread_atfork(nullptr, nullptr, in_forked_child) == 0;
     if (real_driver()) {
@@ -113,7 +116,7 @@ CUresult initialise_locked() {
     if (simulated_gpus() > 1) return CUDA_SUCCESS;  // which of them, the first context says
     CUresult status = connect_locked(0);
     if (status != CUDA_SUCCESS) {  // cuInit failed, so it may be tried again
-        set_error_without_session(CUDA_SUCCESS);
+        sessions[0].set_error(CUDA_SUCCESS);
         process_state.store(State::kFresh, std::memory_order_release);
     }
     return status;
@@ -121,7 +124,8 @@ CUresult initialise_locked() {
 
 }  // namespace
 
-// The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s and lost_server.h's.
+// The other lines that libsmt.so writes to stderr without being asked are Session::tell_fault()'s and
+// lost_server.h's.
 void say_no_server(const char* why) {
     if (said_it.exchange(true)) return;
     const char* format =
@@ -147,13 +151,13 @@ void settle_fallback() {
 }
 
 CUresult connect(CUdevice device) {
-    if (connected()) return sticky_error();
+    if (connected()) return this_session().sticky_error();
     pthread_mutex_lock(&state_lock);
     CUresult status = CUDA_SUCCESS;
     if (state() == State::kLocal) {
         status = connect_locked(device);
     } else if (connected()) {
-        status = sticky_error();
+        status = this_session().sticky_error();
     } else if (!native()) {
         status = not_ready();
     }

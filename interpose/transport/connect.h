@@ -23,7 +23,7 @@ void settle_fallback();
 // The line about a server that cannot be reached, once in a process.
 void say_no_server(const char* why);
 // Opens the session once, for the GPU `device` (a driver ordinal; the first call decides). Afterwards the
-// state is kRemote with SUCCESS, kNative with SUCCESS, or every later call returns the same error.
+// state is kRemote, with SUCCESS or the error that every later call returns, or kNative with SUCCESS.
 CUresult connect(CUdevice device = 0);
 
 }  // namespace smt::interpose
