@@ -7,6 +7,7 @@
 #include "interpose/process/own_thread.h"
 #include "interpose/process/session.h"
 #include "interpose/transport/connect.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
 
@@ -23,7 +24,7 @@ constexpr uint32_t kSleepMilliseconds = 500;
 constinit pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit PerSession<std::atomic<bool>> started;
 
-void run(const CallbackSlot& slot) {
+void run(Session& session, const CallbackSlot& slot) {
     void* user_data = reinterpret_cast<void*>(slot.user_data);
     if (slot.kind == static_cast<uint32_t>(CallbackKind::kStreamCallback)) {
         CUstream stream = reinterpret_cast<CUstream>(slot.stream);
@@ -34,29 +35,29 @@ void run(const CallbackSlot& slot) {
         reinterpret_cast<CUhostFn>(slot.function)(user_data);
     }
     // A graph's node reuses its word, and results may arrive out of order.
-    std::atomic<uint64_t>& word = this_session().completion_word(static_cast<uint32_t>(slot.done_word));
+    std::atomic<uint64_t>& word = session.completion_word(static_cast<uint32_t>(slot.done_word));
     uint64_t now = word.load(std::memory_order_relaxed);
     while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {
     }
 }
 
-void* callback_thread(void* session) {
-    thread_session = static_cast<Session*>(session);
-    SessionHeader& header = *this_session().header();
+void* callback_thread(void* argument) {
+    Session& session = *static_cast<Session*>(argument);
+    use_session(session);
+    SessionHeader& header = *session.header();
     uint32_t head = header.callback_head.load(std::memory_order_relaxed);
     header.callback_thread.store(1, std::memory_order_release);
     while (true) {
         uint32_t tail = header.callback_tail.load(std::memory_order_acquire);
         if (head == tail) {
             futex_wait(header.callback_tail, tail, kSleepMilliseconds);
-            if (header.callback_tail.load(std::memory_order_acquire) == head &&
-                !this_session().server_lives())
+            if (header.callback_tail.load(std::memory_order_acquire) == head && !session.server_lives())
                 break;
             continue;
         }
         CallbackSlot slot = header.callbacks[head % protocol::kCallbackSlots];
         header.callback_head.store(++head, std::memory_order_release);
-        run(slot);
+        run(session, slot);
     }
     return nullptr;
 }

@@ -123,7 +123,8 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
     MemAllocated found{};
     call.out(&found);
     driver::Range known;
-    if (found.bytes && !driver::find_range(found.address, known)) {
+    const bool listed = driver::find_range(found.address, known) && known.session == image.session;
+    if (found.bytes && !listed) {
         known = {};
         known.base = found.address;
         known.bytes = found.bytes;

@@ -165,6 +165,7 @@ Event* new_event() {
     event->contested.store(0, std::memory_order_relaxed);
     event->captured.store(0, std::memory_order_relaxed);
     event->recorded.store(0, std::memory_order_relaxed);
+    event->awaited.store(0, std::memory_order_relaxed);
     event->stream = nullptr;
     return bring_to_life(event);
 }
@@ -189,6 +190,10 @@ void release(Image* image) {
 
 void for_each_stream(void (*visit)(Stream&, void*), void* state) {
     streams.for_each([&](Stream& stream) { visit(stream, state); });
+}
+
+void for_each_image(void (*visit)(Image&, void*), void* state) {
+    images.for_each([&](Image& image) { visit(image, state); });
 }
 
 void release_all_objects() {

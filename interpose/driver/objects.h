@@ -46,6 +46,7 @@ struct Event {
     std::atomic<uint32_t> unwritten;   // its last record writes no word: query the server
     std::atomic<uint32_t> contested;   // an older record may still write the word: query the server
     std::atomic<uint64_t> recorded;    // the word's value once the last record is complete; 0: no record
+    std::atomic<uint64_t> awaited;     // its value when the server last said that the event is complete
     std::atomic<uint64_t> next_value;  // of the word; outlives the event, like last_use
     std::atomic<uint64_t> written;     // last value that a record stores in the word; outlives the event
     std::atomic<CUstream> stream;      // of the last record
@@ -61,6 +62,8 @@ struct Image {
     protocol::ImageOwner owner;
     Session* session;
     std::atomic<struct Function*> functions;  // list of the functions fetched so far
+    struct Twins* twins;                      // twins.h; null: it is this session's alone
+    Image* next_twin;
 };
 
 // A kernel. One object is both its CUkernel and its CUfunction.
@@ -69,7 +72,8 @@ struct Function {
     uint32_t id;  // the session's function id
     uint32_t name_hash;
     Image* image;
-    Function* next;  // in image->functions
+    Function* next;               // in image->functions
+    std::atomic<Function*> twin;  // the next one in a ring of kernels that are one (twins.h); null: none
     uint32_t parameter_count;
     uint32_t parameter_bytes;
     bool system_atomics;
@@ -94,8 +98,9 @@ Function* new_function();
 void release(Stream* stream);
 void release(Event* event);
 void release(Image* image);  // with its functions
-// Calls visit for every live stream of this_session().
+// Calls visit for every live stream, or image, of this_session().
 void for_each_stream(void (*visit)(Stream&, void*), void* state);
+void for_each_image(void (*visit)(Image&, void*), void* state);
 void release_all_objects();  // of this_session(): primary context reset
 
 }  // namespace smt::interpose

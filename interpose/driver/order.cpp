@@ -98,7 +98,7 @@ bool stream_ref(CUstream stream, uint32_t& ref) {
     if (stream == CU_STREAM_LEGACY) return ref = protocol::kLegacyStream, true;
     if (stream == CU_STREAM_PER_THREAD) return ref = protocol::kPerThreadStream, true;
     Stream* object = find_stream(stream);
-    if (!object) return false;
+    if (!object || object->session != thread_session) return false;
     ref = object->id;
     return true;
 }

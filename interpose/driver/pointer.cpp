@@ -19,7 +19,8 @@ CUresult give_flag(void* data, bool value) { return give<unsigned>(data, value);
 
 // Stream-ordered and virtual memory belong to no context.
 CUcontext context_of(const Range& range) {
-    return range.memory == Memory::kPool || range.memory == Memory::kVirtual ? nullptr : current_context();
+    const bool none = range.memory == Memory::kPool || range.memory == Memory::kVirtual;
+    return none ? nullptr : interpose::context_of(*range.session);
 }
 
 CUresult memory_type(void* data, const Range& range) {

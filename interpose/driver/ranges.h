@@ -13,10 +13,10 @@
 //   kAlias       those arena addresses; `target` is the application's address
 //   kNoted       registered, but its pages could not move to the arena: copies go through staging
 //
-// A range belongs to the session that add_range() was called for. Ranges of all sessions are in one map, as
-// their addresses differ. Ranges never overlap: a new one replaces the remains of old ones (for example freed
-// by a graph). Every function is callable from any thread and does not wait for the server. The map takes no
-// heap memory.
+// Each session has a map. Addresses of memory differ over the sessions, except those of a module's variables:
+// an address that two devices have one at is this_session()'s. Ranges of a map never overlap: a new one
+// replaces the remains of old ones (for example freed by a graph). Every function is callable from any thread
+// and does not wait for the server. The map takes no heap memory.
 #pragma once
 
 #include <cuda.h>
@@ -86,7 +86,7 @@ void drop_ranges(Memory memory, uint64_t handle);
 // Changes the range that contains `address`, except its place. `change` runs with the map locked.
 bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state);
 
-// Iterates over all ranges, starting with *at = 0.
+// Iterates over the ranges of this_session(), starting with *at = 0.
 bool next_range(uint64_t* at, Range& range);
 void forget_ranges();  // of this_session()
 

@@ -13,6 +13,7 @@
 namespace smt::interpose {
 
 constinit Session sessions[kMostSessions]{};
+constinit std::atomic<uint32_t> session_count{0};
 constinit thread_local Session* thread_session = &sessions[0];
 
 namespace {

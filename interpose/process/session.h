@@ -48,8 +48,11 @@ public:
 
     // The next three are for transport/connect.cpp, which holds its lock meanwhile.
     void enter(protocol::SessionHeader* header, int socket, CUdevice device);
-    // What sticky_error() returns while there is no session.
-    void set_error(CUresult error) { error_.store(error, std::memory_order_relaxed); }
+    // There is none: sticky_error() returns `error`.
+    void fail(CUresult error, CUdevice device) {
+        device_.store(device, std::memory_order_relaxed);
+        error_.store(error, std::memory_order_relaxed);
+    }
     // In the child of a fork: there is no session, and its socket is closed.
     void drop_in_child();
 
@@ -67,9 +70,13 @@ private:
 };
 
 extern constinit Session sessions[kMostSessions];
+// How many were opened, or tried in vain. Set by transport/connect.cpp.
+extern constinit std::atomic<uint32_t> session_count;
+inline bool several_sessions() { return session_count.load(std::memory_order_relaxed) > 1; }
 inline uint32_t Session::number() const { return static_cast<uint32_t>(this - sessions); }
 
-// The calling thread's: that of its current context, or the first one.
+// The calling thread's: that of its current context, or the first one; in a call, that of the objects which
+// it names. Changed by transport/lane.h.
 extern constinit thread_local Session* thread_session;
 inline Session& this_session() { return *thread_session; }
 

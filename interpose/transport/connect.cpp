@@ -47,6 +47,7 @@ void in_forked_child() {
     process_state.store(State::kForked, std::memory_order_relaxed);
     forget_lanes();
     for (Session& session : sessions) session.drop_in_child();
+    session_count.store(0, std::memory_order_relaxed);
 }
 
 // The GPU's UUID names its shared server, and makes it the only GPU that the server sees.
@@ -75,32 +76,43 @@ bool name_server(CUdevice device, ServerName& name) {
     return true;
 }
 
-// With state_lock held and the state kLocal.
+// Null: there is none.
+Session* find_session(CUdevice device) {
+    const uint32_t count = session_count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; ++i)
+        if (sessions[i].device() == device) return &sessions[i];
+    return nullptr;
+}
+
+// With state_lock held. The next session is the device's.
 CUresult connect_locked(CUdevice device) {
-    Session& session = sessions[0];
     ServerName name;
-    if (!name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
+    const uint32_t number = session_count.load(std::memory_order_relaxed);
+    if (number == kMostSessions || !name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
+    Session& session = sessions[number];
     SessionOpened opened;
     SessionFailure failure{};
+    CUresult status = CUDA_SUCCESS;
     if (choose_server(name.key, failure) && open_session(name.key, name.visible_or_null, opened, failure)) {
         remember_server(session, name.key, opened.server_pid, opened.is_system);
         session.enter(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
-        process_state.store(State::kRemote, std::memory_order_release);
-        capture::show_waiting();
-        return CUDA_SUCCESS;
+    } else {
+        say_no_server(failure.text);
+        if (number == 0 && can_go_native()) {
+            process_state.store(State::kNative, std::memory_order_release);
+            return CUDA_SUCCESS;
+        }
+        status = CUDA_ERROR_SYSTEM_NOT_READY;
+        session.fail(status, device);
     }
-    say_no_server(failure.text);
-    if (can_go_native()) {
-        process_state.store(State::kNative, std::memory_order_release);
-        return CUDA_SUCCESS;
-    }
-    session.set_error(CUDA_ERROR_SYSTEM_NOT_READY);
+    session_count.store(number + 1, std::memory_order_release);
     process_state.store(State::kRemote, std::memory_order_release);
-    return CUDA_ERROR_SYSTEM_NOT_READY;
+    if (number == 0) capture::show_waiting();
+    return status;
 }
 
 CUresult initialise_locked() {
-    if (ready() || native()) return sessions[0].sticky_error();
+    if (ready() || native()) return connected() ? sessions[0].sticky_error() : CUDA_SUCCESS;
     if (state() == State::kForked) return CUDA_ERROR_NOT_INITIALIZED;
     if (!fork_guarded) fork_guarded = pthread_atfork(nullptr, nullptr, in_forked_child) == 0;
     if (real_driver()) {
@@ -116,7 +128,7 @@ CUresult initialise_locked() {
     if (simulated_gpus() > 1) return CUDA_SUCCESS;  // which of them, the first context says
     CUresult status = connect_locked(0);
     if (status != CUDA_SUCCESS) {  // cuInit failed, so it may be tried again
-        sessions[0].set_error(CUDA_SUCCESS);
+        session_count.store(0, std::memory_order_release);
         process_state.store(State::kFresh, std::memory_order_release);
     }
     return status;
@@ -150,19 +162,24 @@ void settle_fallback() {
     if (state() == State::kFresh && can_go_native()) initialise();
 }
 
-CUresult connect(CUdevice device) {
-    if (connected()) return this_session().sticky_error();
-    pthread_mutex_lock(&state_lock);
+CUresult connect(CUdevice device, Session** session) {
+    Session* found = find_session(device);
     CUresult status = CUDA_SUCCESS;
-    if (state() == State::kLocal) {
-        status = connect_locked(device);
-    } else if (connected()) {
-        status = this_session().sticky_error();
-    } else if (!native()) {
-        status = not_ready();
+    if (!found) {
+        pthread_mutex_lock(&state_lock);
+        found = find_session(device);
+        if (!found && ready()) {
+            status = connect_locked(device);
+            found = find_session(device);
+        } else if (!found && !native()) {
+            status = not_ready();
+        }
+        pthread_mutex_unlock(&state_lock);
     }
-    pthread_mutex_unlock(&state_lock);
-    return status;
+    if (session) *session = found;
+    return found ? found->sticky_error() : status;
 }
+
+CUresult connect() { return connected() ? this_session().sticky_error() : connect(0); }
 
 }  // namespace smt::interpose

@@ -32,6 +32,7 @@ struct IdleLanes {
     uint32_t count;
 };
 constinit PerSession<IdleLanes> idle_lanes;
+constinit thread_local Lane* lanes_of_thread = nullptr;  // one for each session that the thread has used
 constinit bool key_made = false;
 constinit pthread_key_t thread_end;
 
@@ -60,11 +61,8 @@ bool drain(Lane& lane) {
     return true;
 }
 
-// Runs when the thread ends: the lane waits for another thread, or is closed when enough lanes wait.
-void leave_lane(void* value) {
-    Lane* lane = static_cast<Lane*>(value);
-    if (lane != thread_lane) return;  // a fork came between
-    thread_lane = nullptr;
+// The lane waits for another thread, or is closed when enough lanes wait.
+void leave_lane(Lane* lane) {
     lane->header->async_error.exchange(0, std::memory_order_acq_rel);
     pthread_mutex_lock(&lanes_lock);
     IdleLanes& idle = idle_lanes.of(*lane->session);
@@ -81,6 +79,18 @@ void leave_lane(void* value) {
     lane->live.store(0, std::memory_order_release);
     write_bare_record(*lane, Op::kCloseLane);
     pthread_mutex_unlock(&lanes_lock);
+}
+
+// Runs when the thread ends.
+void leave_lanes(void* value) {
+    Lane* lane = static_cast<Lane*>(value);
+    if (lane != lanes_of_thread) return;  // a fork came between
+    thread_lane = lanes_of_thread = nullptr;
+    while (lane) {
+        Lane* const next = lane->next_of_thread;  // another thread may have the lane then
+        leave_lane(lane);
+        lane = next;
+    }
 }
 
 // Called with lanes_lock held.
@@ -168,14 +178,22 @@ Lane* open_lane(CUresult& status) {
     if (status != CUDA_SUCCESS) return nullptr;
     if (!session.header()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // the process turned native
     pthread_mutex_lock(&lanes_lock);
-    if (!key_made) key_made = pthread_key_create(&thread_end, leave_lane) == 0;
+    if (!key_made) key_made = pthread_key_create(&thread_end, leave_lanes) == 0;
     Lane* lane = take_idle(session);
     if (!lane) lane = open_new(session, status);
     pthread_mutex_unlock(&lanes_lock);
     if (!lane) return nullptr;
-    thread_lane = lane;
+    lane->next_of_thread = lanes_of_thread;
+    thread_lane = lanes_of_thread = lane;
     if (key_made) pthread_setspecific(thread_end, lane);
     return lane;
+}
+
+void use_session(Session& session) {
+    Lane* lane = lanes_of_thread;
+    while (lane && lane->session != &session) lane = lane->next_of_thread;
+    thread_session = &session;
+    thread_lane = lane;
 }
 
 char* reserve(Lane& lane, uint32_t bytes) {
@@ -216,6 +234,6 @@ CUresult pending_error() {
     return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
 }
 
-void forget_lanes() { thread_lane = nullptr; }
+void forget_lanes() { thread_lane = lanes_of_thread = nullptr; }
 
 }  // namespace smt::interpose

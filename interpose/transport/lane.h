@@ -45,6 +45,7 @@ struct alignas(64) Lane {
     uint32_t index;
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
+    Lane* next_of_thread;        // its lane in another session
     protocol::LaneTimes* times;  // null: calls are not timed
     LaneStaging staging;
     // Position after the last record for which other lanes may wait. A synchronous call counts once it is
@@ -58,6 +59,25 @@ extern constinit thread_local Lane* thread_lane;
 // Opens the thread's lane, and the session where there is none. nullptr: `status` holds the error.
 Lane* open_lane(CUresult& status);
 inline Lane* this_lane(CUresult& status) { return thread_lane ? thread_lane : open_lane(status); }
+
+// Makes the session the calling thread's, and its lane there the thread's lane.
+void use_session(Session& session);
+
+// Makes a session the calling thread's for a scope. Null: that it has.
+class InSession {
+public:
+    explicit InSession(Session* session) : before_(this_session()) {
+        if (session && session != &before_) use_session(*session);
+    }
+    ~InSession() {
+        if (thread_session != &before_) use_session(before_);
+    }
+    InSession(const InSession&) = delete;
+    InSession& operator=(const InSession&) = delete;
+
+private:
+    Session& before_;
+};
 
 // Space for a record of `bytes` (a multiple of kRecordAlignment, at most kMaxRecordBytes) that does not wrap.
 // Waits while the ring is full. nullptr: the server is gone.

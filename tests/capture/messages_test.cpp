@@ -25,6 +25,7 @@ int client_socket = -1;
 namespace smt::interpose {
 constinit std::atomic<State> process_state{State::kFresh};
 constinit Session sessions[kMostSessions]{};
+constinit std::atomic<uint32_t> session_count{1};
 constinit thread_local Session* thread_session = &sessions[0];
 int Session::control_socket() const { return client_socket; }
 }  // namespace smt::interpose

@@ -22,7 +22,7 @@
 namespace smt::interpose {
 
 std::atomic<State> process_state{State::kRemote};
-CUresult connect(CUdevice) { return CUDA_SUCCESS; }
+CUresult connect() { return CUDA_SUCCESS; }
 constinit Session sessions[kMostSessions]{};
 constinit thread_local Session* thread_session = &sessions[0];
 void Session::enter(protocol::SessionHeader* header, int, CUdevice) { header_ = header; }
