@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "runtime/protocol/packet.h"
 
@@ -20,7 +21,7 @@ constinit pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Bytes waiting[kMostWaiting]{};
 constinit int waiting_count = 0;
 constinit uint64_t waiting_bytes = 0;
-constinit std::atomic<uint32_t> sent{0};
+constinit PerSession<std::atomic<uint32_t>> sent;
 
 bool write_all(int file, const char* data, uint64_t bytes) {
     while (bytes) {
@@ -33,18 +34,20 @@ bool write_all(int file, const char* data, uint64_t bytes) {
     return true;
 }
 
-bool send_captured(int file, uint64_t bytes) {
+bool send_captured(const Session& session, int file, uint64_t bytes) {
     Captured packet;
     packet.bytes = bytes;
-    return protocol::send_packet(control_socket(), &packet, sizeof packet, file, MSG_DONTWAIT);
+    return protocol::send_packet(session.control_socket(), &packet, sizeof packet, file, MSG_DONTWAIT);
 }
 
-// Drops the message if the server is too busy to take it.
+// To every server that there is a session with. One that is too busy to take it does not get it.
 void send_locked(Bytes& message) {
     int file = memfd_create("smt-captured", MFD_CLOEXEC);
-    if (file >= 0 && write_all(file, message.data, message.size) && send_captured(file, message.size)) {
-        sent.fetch_add(1, std::memory_order_release);
-    }
+    const bool written = file >= 0 && write_all(file, message.data, message.size);
+    const uint32_t count = session_count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; written && i < count; ++i)
+        if (send_captured(sessions[i], file, message.size))
+            sent.of(sessions[i]).fetch_add(1, std::memory_order_release);
     if (file >= 0) close(file);
     message.release();
 }
@@ -74,7 +77,7 @@ void show_waiting() {
     pthread_mutex_unlock(&message_lock);
 }
 
-uint32_t shown() { return sent.load(std::memory_order_acquire); }
+uint32_t shown() { return sent.here().load(std::memory_order_acquire); }
 
 void forget_messages_in_child() {
     message_lock = PTHREAD_MUTEX_INITIALIZER;

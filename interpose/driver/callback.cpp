@@ -5,8 +5,9 @@
 #include "driver.gen.h"
 #include "interpose/driver/order.h"
 #include "interpose/process/own_thread.h"
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/connect.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
 
@@ -21,9 +22,9 @@ namespace {
 constexpr uint32_t kSleepMilliseconds = 500;
 
 constinit pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<bool> started{false};
+constinit PerSession<std::atomic<bool>> started;
 
-void run(const CallbackSlot& slot) {
+void run(Session& session, const CallbackSlot& slot) {
     void* user_data = reinterpret_cast<void*>(slot.user_data);
     if (slot.kind == static_cast<uint32_t>(CallbackKind::kStreamCallback)) {
         CUstream stream = reinterpret_cast<CUstream>(slot.stream);
@@ -34,33 +35,36 @@ void run(const CallbackSlot& slot) {
         reinterpret_cast<CUhostFn>(slot.function)(user_data);
     }
     // A graph's node reuses its word, and results may arrive out of order.
-    std::atomic<uint64_t>& word = completion_word(static_cast<uint32_t>(slot.done_word));
+    std::atomic<uint64_t>& word = session.completion_word(static_cast<uint32_t>(slot.done_word));
     uint64_t now = word.load(std::memory_order_relaxed);
     while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {
     }
 }
 
-void* callback_thread(void*) {
-    SessionHeader& header = *session();
+void* callback_thread(void* argument) {
+    Session& session = *static_cast<Session*>(argument);
+    use_session(session);
+    SessionHeader& header = *session.header();
     uint32_t head = header.callback_head.load(std::memory_order_relaxed);
     header.callback_thread.store(1, std::memory_order_release);
     while (true) {
         uint32_t tail = header.callback_tail.load(std::memory_order_acquire);
         if (head == tail) {
             futex_wait(header.callback_tail, tail, kSleepMilliseconds);
-            if (header.callback_tail.load(std::memory_order_acquire) == head && !server_lives()) break;
+            if (header.callback_tail.load(std::memory_order_acquire) == head && !session.server_lives())
+                break;
             continue;
         }
         CallbackSlot slot = header.callbacks[head % protocol::kCallbackSlots];
         header.callback_head.store(++head, std::memory_order_release);
-        run(slot);
+        run(session, slot);
     }
     return nullptr;
 }
 
 CUresult launch_thread() {
-    if (!start_own_thread(callback_thread)) return CUDA_ERROR_OPERATING_SYSTEM;
-    started.store(true, std::memory_order_release);
+    if (!start_own_thread(callback_thread, thread_session)) return CUDA_ERROR_OPERATING_SYSTEM;
+    started.here().store(true, std::memory_order_release);
     return CUDA_SUCCESS;
 }
 
@@ -82,11 +86,11 @@ CUresult post_host_function(CUstream stream, const void* function, void* user_da
 }  // namespace
 
 CUresult start_callback_thread() {
-    if (started.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    if (started.here().load(std::memory_order_acquire)) return CUDA_SUCCESS;
     if (CUresult status = connect(); status != CUDA_SUCCESS) return status;
-    if (!session()) return CUDA_ERROR_SYSTEM_NOT_READY;
+    if (!this_session().header()) return CUDA_ERROR_SYSTEM_NOT_READY;
     pthread_mutex_lock(&start_lock);
-    CUresult status = started.load(std::memory_order_relaxed) ? CUDA_SUCCESS : launch_thread();
+    CUresult status = started.here().load(std::memory_order_relaxed) ? CUDA_SUCCESS : launch_thread();
     pthread_mutex_unlock(&start_lock);
     return status;
 }

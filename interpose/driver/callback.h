@@ -1,4 +1,4 @@
-// The callback thread, which runs the application's host functions. One per process, started with the first
+// The callback thread, which runs the application's host functions. One per session, started with the first
 // host function, all signals blocked. The server writes CallbackSlots into SessionHeader. The thread takes
 // them in order, runs each, and stores its completion word, for which the GPU's stream waits.
 #pragma once

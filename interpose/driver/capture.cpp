@@ -9,6 +9,7 @@
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/remapped_pages.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 
@@ -18,7 +19,7 @@ using namespace protocol;
 
 namespace {
 
-constinit std::atomic<uint32_t> active_captures{0};
+constinit PerSession<std::atomic<uint32_t>> active_captures;
 [[gnu::tls_model("initial-exec")]] constinit thread_local CUstreamCaptureMode capture_mode =
     CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -43,8 +44,9 @@ bool make_room(uint32_t count) {
 }
 
 void capture_ended() {
-    uint32_t count = active_captures.load();
-    while (count && !active_captures.compare_exchange_weak(count, count - 1)) {
+    std::atomic<uint32_t>& active = active_captures.here();
+    uint32_t count = active.load();
+    while (count && !active.compare_exchange_weak(count, count - 1)) {
     }
 }
 
@@ -93,7 +95,7 @@ bool plain_edges(uint32_t count) {
 
 }  // namespace
 
-bool any_capture_active() { return active_captures.load(std::memory_order_relaxed) != 0; }
+bool any_capture_active() { return active_captures.here().load(std::memory_order_relaxed) != 0; }
 
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
     CaptureInfo info;
@@ -102,7 +104,7 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
     return result;
 }
 
-void forget_captures() { active_captures.store(0); }
+void forget_captures() { active_captures.here().store(0); }
 
 namespace driver {
 
@@ -125,7 +127,7 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     call.in(StreamCapture{reference, static_cast<uint32_t>(mode), 0});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) active_captures.fetch_add(1);
+    if (status == CUDA_SUCCESS) active_captures.here().fetch_add(1);
     return status;
 }
 
@@ -148,7 +150,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
         call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) active_captures.fetch_add(1);
+    if (status == CUDA_SUCCESS) active_captures.here().fetch_add(1);
     return status;
 }
 

@@ -1,4 +1,4 @@
-// Stream capture on the client's side: the number of active captures in the process. While there are none,
+// Stream capture on the client's side: the number of active captures in the session. While there are none,
 // the common case, every query is answered without a message.
 //
 // Captures are counted by the stream on which they began. The server begins them relaxed; the application's

@@ -9,6 +9,7 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/mappings.h"
 #include "interpose/driver/memory.h"
+#include "interpose/process/session.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
@@ -27,8 +28,11 @@ struct Carrier {
 };
 
 constinit pthread_mutex_t carried_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit Carrier* carriers = nullptr;
-constinit uint32_t carrier_count = 0;
+struct Carriers {
+    Carrier* first;
+    uint32_t count;
+};
+constinit PerSession<Carriers> all_carriers;
 
 bool same(const Carrier& known, const Carrier& wanted) {
     return known.end.address == wanted.end.address && known.end.pitch == wanted.end.pitch &&
@@ -39,7 +43,7 @@ bool same(const Carrier& known, const Carrier& wanted) {
 
 // Called with carried_lock held.
 Carrier* find_carrier(const Carrier& wanted) {
-    for (Carrier* each = carriers; each; each = each->next)
+    for (Carrier* each = all_carriers.here().first; each; each = each->next)
         if (same(*each, wanted)) return each;
     return nullptr;
 }
@@ -101,20 +105,21 @@ CUresult add_copy(CUgraph graph, const protocol::Copy& copy, CUgraphNode* last) 
 CUresult stand_in(const CopyEnd& end, uint64_t span, const Transfer& extent, Direction direction,
                   StandIn& made) {
     if (!reachable(end.address, end.address + span, direction)) return CUDA_ERROR_NOT_SUPPORTED;
+    Carriers& carriers = all_carriers.here();
     Carrier wanted{end, extent.width, extent.height, extent.depth, direction, 0, nullptr};
     {
         Lock lock(carried_lock);
         if (Carrier* const known = find_carrier(wanted)) return made = {known->arena, known}, CUDA_SUCCESS;
-        if (carrier_count == kMostCarriers) return CUDA_ERROR_NOT_SUPPORTED;
-        ++carrier_count;
+        if (carriers.count == kMostCarriers) return CUDA_ERROR_NOT_SUPPORTED;
+        ++carriers.count;
     }
     CUresult status = arena_pages(wanted.width * wanted.height * wanted.depth, wanted.arena);
     auto* const carrier =
         status == CUDA_SUCCESS ? static_cast<Carrier*>(std::malloc(sizeof(Carrier))) : nullptr;
     Lock lock(carried_lock);
-    if (!carrier) return --carrier_count, status == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : status;
-    wanted.next = carriers;
-    carriers = carrier;
+    if (!carrier) return --carriers.count, status == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : status;
+    wanted.next = carriers.first;
+    carriers.first = carrier;
     *carrier = wanted;
     made = {carrier->arena, carrier};
     return CUDA_SUCCESS;
@@ -133,8 +138,7 @@ CUresult make_carried(const protocol::Copy& copy, void* before, void* behind, CU
 // Their memory stays allocated: the callback thread may still run one.
 void forget_carried() {
     Lock lock(carried_lock);
-    carriers = nullptr;
-    carrier_count = 0;
+    all_carriers.here() = {};
 }
 
 }  // namespace smt::interpose::driver

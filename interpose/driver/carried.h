@@ -32,7 +32,7 @@ CUresult stand_in(const CopyEnd& end, uint64_t span, const Transfer& extent, Dir
 // A graph of the copy and the host functions at its ends; a null argument: no host function at that end.
 CUresult make_carried(const protocol::Copy& copy, void* before, void* behind, CUgraph* graph);
 
-// Forgets all stand-ins; called on a context reset, which frees the arena memory.
+// Forgets the stand-ins of this_session(); called on a context reset, which frees the arena memory.
 void forget_carried();
 
 }  // namespace smt::interpose::driver

@@ -6,22 +6,16 @@
 #include <cstdint>
 
 #include "driver.gen.h"
-#include "interpose/driver/call_despite_error.h"
-#include "interpose/driver/capture.h"
 #include "interpose/driver/local_storage.h"
 #include "interpose/driver/lock.h"
-#include "interpose/driver/objects.h"
-#include "interpose/driver/order.h"
+#include "interpose/driver/place.h"
 #include "interpose/driver/queries.h"
-#include "interpose/driver/ranges.h"
-#include "interpose/driver/refuse.h"
+#include "interpose/driver/session_work.h"
 #include "interpose/process/real_driver.h"
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
-#include "interpose/transport/answers.h"
 #include "interpose/transport/connect.h"
 #include "interpose/transport/lane.h"
-#include "interpose/transport/output.h"
-#include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
 
@@ -57,7 +51,7 @@ struct ThreadContexts {
 constinit pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Primary primaries[kMaxDevices]{};
 constinit Context contexts[kMaxContexts]{};
-constinit uint32_t created = 0;
+constinit uint32_t created[kMaxDevices] = {};
 constinit uint64_t last_id = kMaxDevices;  // the primary contexts have 1 to kMaxDevices
 constinit thread_local ThreadContexts thread_contexts = {};
 
@@ -71,6 +65,8 @@ CUcontext token_of(CUdevice device) {
     return token;
 }
 
+bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
+
 // The context behind a handle; null means the current one. nullptr: not one of ours, or destroyed.
 Context* find_context(CUcontext handle) {
     if (!handle) handle = current_context();
@@ -81,10 +77,13 @@ Context* find_context(CUcontext handle) {
         return offset % sizeof(Context) == 0 && found.live.load(std::memory_order_acquire) ? &found : nullptr;
     }
     // cudart may pass the primary context before it is retained.
-    if (handle == token_of(session_device())) return &primaries[session_device()].context;
-    for (uint32_t i = 0; i < kMaxDevices; ++i) {
+    const CUdevice device = this_session().device();
+    if (handle == token_of(device)) return &primaries[device].context;
+    for (CUdevice i = 0; i < static_cast<CUdevice>(kMaxDevices); ++i) {
         if (primaries[i].token.load(std::memory_order_relaxed) == handle) return &primaries[i].context;
     }
+    for (CUdevice i = 0; known_device(i) && device_exists(i); ++i)
+        if (token_of(i) == handle) return &primaries[i].context;
     return nullptr;
 }
 
@@ -98,58 +97,29 @@ CUdevice device_of(const Context* context) {
     return static_cast<CUdevice>(reinterpret_cast<const Primary*>(context) - primaries);
 }
 
-bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
-
-bool device_exists(CUdevice device) {
-    const DriverApi* driver = query_driver();
-    CUdevice found = 0;
-    return driver && driver->cuDeviceGet && driver->cuDeviceGet(&found, device) == CUDA_SUCCESS;
-}
-
-// For the entry point `symbol`, which wants a context on the device. The session belongs to one GPU: that of
-// the first context used.
-CUresult enter_device(CUdevice device, const char* symbol) {
+// A context on the device is wanted. Each device has a session.
+CUresult enter_device(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    CUresult status = connect(device);
-    if (status != CUDA_SUCCESS || native() || device == session_device()) return status;
-    return device_exists(device) ? refuse(symbol) : CUDA_ERROR_INVALID_DEVICE;
+    if (connected() && !place_of_session(device) && !device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return connect(device);
 }
 
-// Frees everything that the process holds: at the end of its last context, or in a reset.
-CUresult free_everything(CUcontext context) {
-    drop_local_storage(context);
-    if (!session()) return CUDA_SUCCESS;
-    CUresult status = order_after_all();
-    driver::release_memory();
-    CUresult reset = call_despite_error(protocol::Op::kContextReset, status);
-    forget_answers();
-    release_all_objects();
-    forget_captures();
-    after_sync();
-    return reset != CUDA_SUCCESS ? reset : status;
-}
-
-void destroy_streams_of(CUcontext context) {
-    for_each_stream(
-        [](Stream& stream, void* of) {
-            if (stream.context == of) driver::cuStreamDestroy_v2(reinterpret_cast<CUstream>(&stream));
-        },
-        context);
+// What the thread calls from now on is for the device of its current context; without one, for the first
+// device that the process used.
+void follow_context() {
+    const CUcontext handle = current_context();
+    const Context* context = handle ? find_context(handle) : nullptr;
+    Session* session = &sessions[0];
+    if (context) connect(device_of(context), &session);
+    if (session && session != thread_session) use_session(*session);
 }
 
 CUresult push(CUcontext context) {
     ThreadContexts& mine = thread_contexts;
     if (mine.depth == kStackDepth) return CUDA_ERROR_OUT_OF_MEMORY;
     mine.stack[mine.depth++] = context;
+    follow_context();
     return CUDA_SUCCESS;
-}
-
-CUresult synchronize() {
-    if (CUresult status = order_after_all(); status != CUDA_SUCCESS) return status;
-    RemoteCall call(protocol::Op::kContextSynchronize, 0);
-    CUresult status = call.open() ? call.wait() : call.status();
-    after_sync();
-    return status == CUDA_SUCCESS ? pending_error() : status;
 }
 
 Context* new_context(CUdevice device, unsigned flags) {
@@ -161,7 +131,7 @@ Context* new_context(CUdevice device, unsigned flags) {
         context.attached = 1;
         context.id = ++last_id;
         context.live.store(1, std::memory_order_release);
-        ++created;
+        ++created[device];
         return &context;
     }
     return nullptr;
@@ -174,6 +144,12 @@ CUcontext current_context() {
     return mine.depth ? mine.stack[mine.depth - 1] : nullptr;
 }
 
+CUcontext context_of(const Session& session) {
+    const CUcontext current = current_context();
+    const Context* context = current ? find_context(current) : nullptr;
+    return context && device_of(context) == session.device() ? current : token_of(session.device());
+}
+
 bool is_active(CUcontext context) {
     Context* found = context ? find_context(context) : nullptr;
     return found && found->live.load(std::memory_order_acquire) != 0;
@@ -183,7 +159,7 @@ namespace driver {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (!context) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult status = enter_device(device, "cuDevicePrimaryCtxRetain");
+    const CUresult status = enter_device(device);
     if (status != CUDA_SUCCESS) return status;
     if (native()) return real_driver()->cuDevicePrimaryCtxRetain(context, device);
     Lock lock(contexts_lock);
@@ -202,9 +178,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
         bool active = --primaries[device].retained == 0 &&
                       primaries[device].context.live.load(std::memory_order_relaxed) != 0;
         if (!active) return CUDA_SUCCESS;
-        last = created == 0;
+        last = created[device] == 0;
     }
     CUresult status = CUDA_SUCCESS;
+    const InSession in(place_of_session(device));
     if (last) {
         status = free_everything(token_of(device));
     } else {
@@ -218,6 +195,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     Context& context = primaries[device].context;
     if (context.live.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+    const InSession in(place_of_session(device));
     CUresult status = free_everything(token_of(device));
     context.live.store(0, std::memory_order_release);
     return status;
@@ -243,7 +221,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* a
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
     if (!context || (flags & ~kFlagsMask)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = enter_device(device, "cuCtxCreate_v4"); status != CUDA_SUCCESS) return status;
+    if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
     if (native()) {
         const DriverApi* real = real_driver();
         if (real->cuCtxCreate_v4) return real->cuCtxCreate_v4(context, params, flags, device);
@@ -263,20 +241,24 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
     bool last;
     {
         Lock lock(contexts_lock);
-        last = created == 1 && primaries[found->device].context.live.load(std::memory_order_relaxed) == 0;
+        last = created[found->device] == 1 &&
+               primaries[found->device].context.live.load(std::memory_order_relaxed) == 0;
     }
     CUresult status = CUDA_SUCCESS;
-    if (last) {
-        status = free_everything(context);
-    } else {
-        drop_local_storage(context);
-        destroy_streams_of(context);
+    {
+        const InSession in(place_of_session(found->device));
+        status = last ? free_everything(context) : CUDA_SUCCESS;
+        if (!last) {
+            drop_local_storage(context);
+            destroy_streams_of(context);
+        }
     }
     {
         Lock lock(contexts_lock);
-        if (found->live.exchange(0, std::memory_order_acq_rel)) --created;
+        if (found->live.exchange(0, std::memory_order_acq_rel)) --created[found->device];
     }
     if (current_context() == context) --thread_contexts.depth;
+    follow_context();
     return status;
 }
 
@@ -289,6 +271,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
     ThreadContexts& mine = thread_contexts;
     if (mine.depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
     CUcontext popped = mine.stack[--mine.depth];
+    follow_context();
     if (context) *context = popped;
     return CUDA_SUCCESS;
 }
@@ -297,11 +280,13 @@ CUresult cuCtxSetCurrent(CUcontext context) {
     ThreadContexts& mine = thread_contexts;
     if (!context) {
         if (mine.depth) --mine.depth;
+        follow_context();
         return CUDA_SUCCESS;
     }
     if (!find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (mine.depth == 0) mine.depth = 1;
     mine.stack[mine.depth - 1] = context;
+    follow_context();
     return CUDA_SUCCESS;
 }
 
@@ -374,11 +359,14 @@ CUresult cuCtxDetach(CUcontext context) {
 }
 
 CUresult cuCtxSynchronize() {
-    return require_context() == CUDA_SUCCESS ? synchronize() : CUDA_ERROR_INVALID_CONTEXT;
+    return require_context() == CUDA_SUCCESS ? synchronize_session() : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-    return find_context(context) ? synchronize() : CUDA_ERROR_INVALID_CONTEXT;
+    const Context* found = find_context(context);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    const InSession in(place_of_session(device_of(found)));
+    return synchronize_session();
 }
 
 }  // namespace driver

@@ -25,9 +25,8 @@ namespace {
 // kShared: pinned, managed or registered host memory, at its address in the arena.
 enum class Home { kDevice, kShared, kPageable };
 
-// Folds the start offsets of a linear end into its address and fills in pitch and height, so that all later
-// arithmetic is row_address(). false: a row is wider than its pitch, even if it is the only one, or the
-// numbers overflow.
+}  // namespace
+
 bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, uint64_t& span) {
     if (end.place == Place::kArray) return true;
     if (end.pitch == 0) end.pitch = end.x_bytes + width;
@@ -46,6 +45,15 @@ bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, ui
     return true;
 }
 
+CUstreamCaptureStatus capture_of(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (any_capture_active()) [[unlikely]]
+        if (capture_status(stream, &status) != CUDA_SUCCESS) return CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
+namespace {
+
 // Finds the location of the `span` bytes at a linear end and sets `address` and `place` to the server's view.
 // Memory only partly in an arena range is the application's own, so it is pageable.
 CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
@@ -62,9 +70,11 @@ CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
         bool host = end.place == Place::kHost || (end.place == kUnified && !looks_like_device(end.address));
         home = host ? Home::kPageable : Home::kDevice;
     } else if (on_device(range.memory)) {
-        if (!range.holds(end.address, span)) return CUDA_ERROR_INVALID_VALUE;
+        if (!range.holds(end.address, span) || range.session != thread_session)
+            return CUDA_ERROR_INVALID_VALUE;
         home = Home::kDevice;
-    } else if (range.memory == Memory::kNoted || !range.holds(end.address, span)) {
+    } else if (range.memory == Memory::kNoted || !range.holds(end.address, span) ||
+               range.session != thread_session) {
         home = Home::kPageable;
     } else {
         if (range.memory == Memory::kRegistered) end.address = range.translated(end.address);
@@ -192,13 +202,6 @@ CUresult copy_here(const Transfer& t, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-CUstreamCaptureStatus capture_of(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (any_capture_active()) [[unlikely]]
-        if (capture_status(stream, &status) != CUDA_SUCCESS) return CU_STREAM_CAPTURE_STATUS_NONE;
-    return status;
-}
-
 // The current end of a capture: the next node depends on the `count` nodes.
 struct Captured {
     CUgraph graph = nullptr;
@@ -259,6 +262,12 @@ CUresult capture_pageable(Transfer& t, CUstream stream, uint32_t reference, Mann
 }  // namespace
 
 CUresult transfer(Transfer t, CUstream stream, Manner manner) {
+    if (several_sessions()) [[unlikely]]
+        return transfer_anywhere(t, stream, manner);
+    return transfer_here(t, stream, manner);
+}
+
+CUresult transfer_here(Transfer t, CUstream stream, Manner manner) {
     if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_SUCCESS;
     Located to_end, from_end;
     CUresult status = prepare(t, to_end, from_end);

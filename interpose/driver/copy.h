@@ -3,6 +3,7 @@
 //   copy_linear.cpp, copy_shapes.cpp, copy_batch.cpp   the entry points: arguments -> Transfer
 //   copy.cpp            Transfer -> location of its ends -> path
 //   copy_staged.cpp     the path through the staging slots, piece by piece
+//   copy_across.cpp     where the process has several sessions: memory of which device
 //
 //   ends                                path
 //   neither is pageable memory          one kCopy record
@@ -73,8 +74,16 @@ Transfer shaped(const D& copy) {
     return {to, from, copy.WidthInBytes, copy.Height, copy.Depth};
 }
 
-// `stream` is canonical: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream.
+// `stream` is canonical: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream of this_session().
 CUresult transfer(Transfer transfer, CUstream stream, Manner manner);
+// The same where no end is another device's memory. Pinned memory of another session counts as pageable.
+CUresult transfer_here(Transfer transfer, CUstream stream, Manner manner);
+CUresult transfer_anywhere(const Transfer& transfer, CUstream stream, Manner manner);
+CUstreamCaptureStatus capture_of(CUstream stream);
+// Folds the start offsets of a linear end into its address and fills in pitch and height, so that all later
+// arithmetic is row_address(). `span`: the bytes from there on. false: a row is wider than its pitch, even if
+// it is the only one, or the numbers overflow.
+bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, uint64_t& span);
 
 // A copy that runs later and repeatedly: its ends resolved, the rest of the record 0. `before` and `behind`
 // are the arguments of the host functions at its ends (carried.h); null: none.

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "coverage.gen.h"
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/settings/read.h"
 
@@ -38,11 +38,11 @@ CUresult tell_server(uint32_t index) {
 CUresult unsupported(uint32_t index) {
     if (index >= kEntryPoints) return CUDA_ERROR_NOT_SUPPORTED;
     tell_user(index);
-    return state() == State::kRemote ? tell_server(index) : CUDA_ERROR_NOT_SUPPORTED;
+    return this_session().open() ? tell_server(index) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 void report_unsupported_runtime(uint32_t index) {
-    if (state() == State::kRemote) tell_server(kEntryPoints + index);
+    if (this_session().open()) tell_server(kEntryPoints + index);
 }
 
 }  // namespace smt::interpose

@@ -15,7 +15,8 @@
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
-#include "interpose/process/state.h"
+#include "interpose/driver/place.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -46,7 +47,7 @@ CUresult ask_server(Event& event, uint32_t flags) {
 }
 
 bool complete(Event& event, uint64_t value) {
-    return completion_word(event.index).load(std::memory_order_acquire) >= value;
+    return event.session->completion_word(event.index).load(std::memory_order_acquire) >= value;
 }
 
 // The number of the next record; marks the event contested if an older record may still complete after it.
@@ -97,7 +98,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
     Event* object = find_event(event);
     uint32_t reference;
-    if (!object || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!object || !is_here(*object) || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     bool captured = false;
     if (any_capture_active()) {
         CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -130,10 +131,12 @@ CUresult cuEventQuery(CUevent event) {
         object->unwritten.load(std::memory_order_relaxed))
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0 || complete(*object, value)) return sticky_error();
+    // The GPU writes the word behind the event, so the server may know of its end before.
+    const bool awaited = object->awaited.load(std::memory_order_relaxed) == value;
+    if (value == 0 || awaited || complete(*object, value)) return object->session->sticky_error();
     // A loop of queries sends nothing, so it must check for errors here.
     if (CUresult status = pending_error(); status != CUDA_SUCCESS) return status;
-    return server_lives_sometimes() ? CUDA_ERROR_NOT_READY : sticky_error();
+    return object->session->server_lives_sometimes() ? CUDA_ERROR_NOT_READY : object->session->sticky_error();
 }
 
 CUresult cuEventSynchronize(CUevent event) {
@@ -141,13 +144,14 @@ CUresult cuEventSynchronize(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0 && !object->between_processes()) return sticky_error();
+    if (value == 0 && !object->between_processes()) return object->session->sticky_error();
     // For kernels that print, only the server can make the driver flush the output.
     bool by_word = !object->between_processes() && !object->contested.load(std::memory_order_relaxed) &&
                    !object->unwritten.load(std::memory_order_relaxed) &&
-                   session()->printing.load(std::memory_order_relaxed) == 0;
+                   object->session->header()->printing.load(std::memory_order_relaxed) == 0;
     if (by_word && spin_word(object->index, value)) return pending_error();
     CUresult status = ask_server(*object, 0);
+    if (status == CUDA_SUCCESS) object->awaited.store(value, std::memory_order_relaxed);
     after_sync();
     return status == CUDA_SUCCESS ? pending_error() : status;
 }
@@ -156,7 +160,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
     Event* first = find_event(start);
     Event* last = find_event(end);
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
-    if (!first || !last) return CUDA_ERROR_INVALID_HANDLE;
+    if (!first || !last || !is_here(*first) || !is_here(*last)) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult status = order_after(*first); status != CUDA_SUCCESS) return status;
     if (CUresult status = order_after(*last); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kEventElapsed, sizeof(protocol::EventPair));

@@ -36,17 +36,21 @@ Function* find_fetched(const Image& image, const char* name, uint32_t hash) {
 // Kernels by the server's id, in two levels. An entry may outlive its kernel: the reader checks.
 constexpr uint32_t kIdsPerPage = 4096;
 constexpr uint32_t kIdPages = 1024;
-constinit std::atomic<std::atomic<Function*>*> function_ids[kIdPages] = {};
+struct FunctionIds {
+    std::atomic<std::atomic<Function*>*> pages[kIdPages];
+};
+constinit PerSession<FunctionIds> function_ids;
 
 void remember_id(Function* function) {
     uint32_t page = function->id / kIdsPerPage;
     if (page >= kIdPages) return;
-    auto* entries = function_ids[page].load(std::memory_order_acquire);
+    auto& place = function_ids.of(*function->image->session).pages[page];
+    auto* entries = place.load(std::memory_order_acquire);
     if (!entries) {
         auto* fresh =
             static_cast<std::atomic<Function*>*>(std::calloc(kIdsPerPage, sizeof(std::atomic<Function*>)));
         if (!fresh) return;
-        if (function_ids[page].compare_exchange_strong(entries, fresh))
+        if (place.compare_exchange_strong(entries, fresh))
             entries = fresh;
         else
             std::free(fresh);
@@ -116,7 +120,7 @@ Function* publish(Image& image, const FunctionInfo& info, uint32_t hash, const T
 
 Function* function_by_id(uint32_t id) {
     if (id / kIdsPerPage >= kIdPages) return nullptr;
-    auto* entries = function_ids[id / kIdsPerPage].load(std::memory_order_acquire);
+    auto* entries = function_ids.here().pages[id / kIdsPerPage].load(std::memory_order_acquire);
     if (!entries) return nullptr;
     Function* function = entries[id % kIdsPerPage].load(std::memory_order_acquire);
     function = find_function(reinterpret_cast<CUfunction>(function));

@@ -46,6 +46,7 @@ CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* para
 // node is destroyed, or the outermost graph that contains it.
 struct NodeParameters {
     NodeParameters* next;
+    Session* session;  // of the node and the graph
     uint64_t node;
     uint64_t graph;
     uint32_t count;
@@ -64,7 +65,7 @@ void drop_parameters(Match match) {
     for (NodeParameters*& bucket : read_nodes) {
         for (NodeParameters** at = &bucket; *at;) {
             NodeParameters* kept = *at;
-            if (!match(*kept)) {
+            if (kept->session != thread_session || !match(*kept)) {
                 at = &kept->next;
                 continue;
             }
@@ -77,7 +78,7 @@ void drop_parameters(Match match) {
 void** keep_parameters(uint64_t node, uint64_t graph, const Function& function, const char* values) {
     Lock lock(read_nodes_lock);
     NodeParameters** at = &read_nodes[(node >> 4) % kBuckets];
-    while (*at && (*at)->node != node) at = &(*at)->next;
+    while (*at && !((*at)->node == node && (*at)->session == thread_session)) at = &(*at)->next;
     NodeParameters* kept = *at;
     if (kept && (kept->count != function.parameter_count || kept->bytes != function.parameter_bytes)) {
         *at = kept->next;
@@ -90,7 +91,7 @@ void** keep_parameters(uint64_t node, uint64_t graph, const Function& function, 
         kept = static_cast<NodeParameters*>(std::malloc(size));
         if (!kept) return nullptr;
         NodeParameters** bucket = &read_nodes[(node >> 4) % kBuckets];
-        *kept = {*bucket, node, graph, function.parameter_count, function.parameter_bytes};
+        *kept = {*bucket, thread_session, node, graph, function.parameter_count, function.parameter_bytes};
         *bucket = kept;
     }
     std::memcpy(kept->values(), values, function.parameter_bytes);

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "interpose/driver/mappings.h"
+#include "interpose/process/session.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -17,7 +18,10 @@ constexpr uint64_t kMoveIn = 2ull << 20;
 constexpr uint64_t kMoveOut = 64ull << 20;
 
 constexpr uint32_t kEdges = 4096;
-constinit std::atomic<uint64_t> edges[kEdges]{};
+struct Edges {
+    std::atomic<uint64_t> pages[kEdges];
+};
+constinit PerSession<Edges> edges;
 constinit std::atomic<bool> fork_watched{false};
 
 void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -38,19 +42,28 @@ void take_page_back(uint64_t page) {
     if (fresh != MAP_FAILED) copy_pages(fresh, kept, kPage);
 }
 
-// Runs in the child of a fork, which has one thread. An edge that shows the arena no more was freed by the
-// program.
-void take_edges_back() {
+// An edge that shows the arena no more was freed by the program.
+void take_session_edges_back() {
     Mappings mappings;
     Mapping mapping;
     while (mappings.next(mapping)) {
         if (!arena_behind(mapping)) continue;
-        for (std::atomic<uint64_t>& edge : edges) {
+        for (std::atomic<uint64_t>& edge : edges.here().pages) {
             uint64_t page = edge.load(std::memory_order_relaxed);
             if (page >= mapping.from && page < mapping.to) take_page_back(page);
         }
     }
     forget_edges();
+}
+
+// Runs in the child of a fork, which has one thread.
+void take_edges_back() {
+    Session* const before = thread_session;
+    for (Session& session : sessions) {
+        thread_session = &session;
+        if (find_arena()) take_session_edges_back();
+    }
+    thread_session = before;
 }
 
 }  // namespace
@@ -115,18 +128,18 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {
 void keep_edge_from_children(uint64_t page) {
     if (!find_arena()) return;
     if (!fork_watched.exchange(true)) pthread_atfork(nullptr, nullptr, take_edges_back);
-    for (std::atomic<uint64_t>& edge : edges) {
+    for (std::atomic<uint64_t>& edge : edges.here().pages) {
         uint64_t none = 0;
         if (edge.load(std::memory_order_relaxed) == 0 && edge.compare_exchange_strong(none, page)) return;
     }
 }
 
 void forget_edges() {
-    for (std::atomic<uint64_t>& edge : edges) edge.store(0, std::memory_order_relaxed);
+    for (std::atomic<uint64_t>& edge : edges.here().pages) edge.store(0, std::memory_order_relaxed);
 }
 
 void forget_edge(uint64_t page) {
-    for (std::atomic<uint64_t>& edge : edges) {
+    for (std::atomic<uint64_t>& edge : edges.here().pages) {
         uint64_t held = page;
         if (edge.load(std::memory_order_relaxed) == page && edge.compare_exchange_strong(held, 0)) return;
     }

@@ -1,5 +1,5 @@
-// Moves pages of the application between its own memory and the arena. Addresses and contents stay; only the
-// backing memory changes.
+// Moves pages of the application between its own memory and this_session()'s arena. Addresses and contents
+// stay; only the backing memory changes.
 //
 // A page is exchanged at once, but a write by another thread between the page's copy and its exchange is
 // lost. Programs register memory before they use it.
@@ -35,6 +35,6 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena);
 // Edges are recorded as far as there is room.
 void keep_edge_from_children(uint64_t page);
 void forget_edge(uint64_t page);
-void forget_edges();
+void forget_edges();  // of this_session()
 
 }  // namespace smt::interpose::driver

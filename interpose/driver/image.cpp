@@ -14,7 +14,7 @@
 #include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/answers.h"
 #include "runtime/protocol/try.h"
 
@@ -107,7 +107,9 @@ CUresult unload_image(Image* image) {
 namespace {
 
 // Of a module's variables only the managed ones are in the arena.
-bool in_arena(uint64_t address) { return address - reinterpret_cast<uint64_t>(arena_base()) < kArenaBytes; }
+bool in_arena(const Session& session, uint64_t address) {
+    return address - reinterpret_cast<uint64_t>(session.arena_base()) < kArenaBytes;
+}
 
 }  // namespace
 
@@ -121,12 +123,14 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
     MemAllocated found{};
     call.out(&found);
     driver::Range known;
-    if (found.bytes && !driver::find_range(found.address, known)) {
+    const bool listed = driver::find_range(found.address, known) && known.session == image.session;
+    if (found.bytes && !listed) {
         known = {};
         known.base = found.address;
         known.bytes = found.bytes;
         known.handle = reinterpret_cast<uint64_t>(&image);
-        known.memory = in_arena(found.address) ? driver::Memory::kManaged : driver::Memory::kGlobal;
+        known.memory =
+            in_arena(*image.session, found.address) ? driver::Memory::kManaged : driver::Memory::kGlobal;
         driver::add_range(known);  // without room, only pointer attributes lack it
     }
     if (address) *address = found.address;

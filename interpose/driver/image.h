@@ -31,6 +31,14 @@ public:
     void answer(const char* info, uint32_t info_bytes, const char* error, uint32_t error_bytes,
                 float wall_time_ms);
 
+    // For the same image in another session.
+    JitOptions without_logs() const {
+        JitOptions options;
+        for (uint32_t i = 0; i < count_; ++i) options.scalars_[i] = scalars_[i];
+        options.count_ = count_;
+        return options;
+    }
+
     const protocol::JitOption* scalars() const { return scalars_; }
     uint32_t count() const { return count_; }
     uint32_t log_bytes() const { return info_log_ ? info_capacity_ : 0; }

@@ -21,7 +21,8 @@ constexpr uint32_t kMaxAttributes = 64;
 // Sends a launch record. `answered`: waits for the driver's result.
 CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribute* attributes,
                        const Parameters& parameters, CUstream stream, bool answered) {
-    if (!stream_ref(stream, launch.stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream_ref(stream, launch.stream) || function.image->session != thread_session)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (!atomics_hold(function, parameters)) [[unlikely]]
         return refuse("cuLaunchKernel");
     if (!plausible(function, launch)) [[unlikely]]

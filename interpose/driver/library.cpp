@@ -6,6 +6,7 @@
 #include "interpose/driver/function.h"
 #include "interpose/driver/image.h"
 #include "interpose/driver/refuse.h"
+#include "interpose/driver/twins.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
@@ -14,22 +15,24 @@ using namespace protocol;
 
 namespace {
 
-// The image is always copied to the server, so BINARY_IS_PRESERVED, a hint about a copy, is dropped. It has
-// no value, and cuBLAS passes no array of values with it. A table of host functions cannot be used from
-// another process.
-CUresult check_library_options(CUlibraryOption* options, void** values, unsigned int count) {
+// BINARY_IS_PRESERVED has no value, and cuBLAS passes no array of values with it. A table of host functions
+// cannot be used from another process.
+CUresult check_library_options(CUlibraryOption* options, void** values, unsigned int count, bool& preserved) {
+    preserved = false;
     if (count && !options) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
         if (options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE && values && values[i])
             return CUDA_ERROR_NOT_SUPPORTED;
         if (static_cast<unsigned int>(options[i]) >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+        preserved |= options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
     }
     return CUDA_SUCCESS;
 }
 
-CUresult load_library(CUlibrary* library, const void* data, uint64_t bytes, JitOptions& jit) {
+CUresult load_library(CUlibrary* library, const void* data, uint64_t bytes, bool preserved, JitOptions& jit) {
     Image* image = nullptr;
     SMT_TRY(load_image(ImageOwner::kLibrary, data, bytes, jit, nullptr, 0, image));
+    keep_source(*image, data, bytes, preserved, jit);
     *library = reinterpret_cast<CUlibrary>(image);
     return CUDA_SUCCESS;
 }
@@ -50,8 +53,9 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
     if (!image.data) return CUDA_ERROR_INVALID_IMAGE;
     JitOptions jit;
     SMT_TRY(jit.read(numJitOptions, jitOptions, jitOptionsValues));
-    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions));
-    return load_library(library, image.data, image.bytes, jit);
+    bool preserved;
+    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions, preserved));
+    return load_library(library, image.data, image.bytes, preserved, jit);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
@@ -61,18 +65,19 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
     if (!library || !fileName) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
     SMT_TRY(jit.read(numJitOptions, jitOptions, jitOptionsValues));
-    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions));
+    bool preserved;
+    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions, preserved));
     char* data = nullptr;
     uint64_t bytes = 0;
     SMT_TRY(read_file(fileName, data, bytes));
-    CUresult status = load_library(library, data, bytes + 1, jit);
+    CUresult status = load_library(library, data, bytes + 1, false, jit);
     std::free(data);
     return status;
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
     Image* image = find_library(library);
-    return image ? unload_image(image) : CUDA_ERROR_INVALID_HANDLE;
+    return image ? unload_twins(image) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {

@@ -19,7 +19,8 @@ namespace {
 
 struct LinkState {
     LinkState* next;
-    uint64_t handle;  // the server's handle, which the application holds
+    Session* session;
+    uint64_t handle;  // that server's handle, which the application holds
     JitOptions jit;
     char* image;  // result of cuLinkComplete
 };
@@ -29,10 +30,14 @@ struct LinkState {
 constinit LinkState* link_states = nullptr;
 constinit pthread_mutex_t link_lock = PTHREAD_MUTEX_INITIALIZER;
 
+bool is(const LinkState& state, CUlinkState handle) {
+    return state.session == thread_session && state.handle == reinterpret_cast<uint64_t>(handle);
+}
+
 LinkState* find_link(CUlinkState handle) {
     Lock lock(link_lock);
     LinkState* state = link_states;
-    while (state && state->handle != reinterpret_cast<uint64_t>(handle)) state = state->next;
+    while (state && !is(*state, handle)) state = state->next;
     return state;
 }
 
@@ -40,7 +45,7 @@ LinkState* take_link(CUlinkState handle) {
     Lock lock(link_lock);
     for (LinkState** at = &link_states; *at; at = &(*at)->next) {
         LinkState* state = *at;
-        if (state->handle != reinterpret_cast<uint64_t>(handle)) continue;
+        if (!is(*state, handle)) continue;
         *at = state->next;
         return state;
     }
@@ -112,6 +117,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
     auto* state = static_cast<LinkState*>(std::malloc(sizeof(LinkState)));
     if (!state) return CUDA_ERROR_OUT_OF_MEMORY;
     *state = LinkState{};
+    state->session = thread_session;
     CUresult status = state->jit.read(numOptions, options, optionValues);
     if (status == CUDA_SUCCESS) {
         const JitOptions& jit = state->jit;

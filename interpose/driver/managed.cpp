@@ -5,8 +5,8 @@
 #include "interpose/driver/context.h"
 #include "interpose/driver/memory.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/place.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/process/state.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 
@@ -23,7 +23,7 @@ bool on_host(const CUmemLocation& place) {
 CUresult check_place(const CUmemLocation& place) {
     if (on_host(place)) return CUDA_SUCCESS;
     if (place.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    return place.id == session_device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return place_of_session(place.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult check_managed(CUdeviceptr address, size_t count) {
@@ -101,7 +101,7 @@ CUresult answer(const Range& range, int32_t* values, size_t bytes, CUmem_range_a
             return CUDA_SUCCESS;
         case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
             for (size_t i = 0; i < bytes / sizeof(int32_t); ++i) values[i] = CU_DEVICE_INVALID;
-            if (range.accessed_by) values[0] = session_device();
+            if (range.accessed_by) values[0] = range.session->device();
             return CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;

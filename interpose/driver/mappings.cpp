@@ -7,16 +7,19 @@
 #include <atomic>
 #include <cstring>
 
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 
 namespace smt::interpose::driver {
 namespace {
 
-// The arena's file, set by find_arena(): a forked child has the views of it but not the arena.
-constinit std::atomic<uint64_t> arena_device{0};
-constinit std::atomic<uint64_t> arena_inode{0};
+// An arena's file, set by find_arena(): a forked child has the views of it but not the arena.
+struct ArenaFile {
+    std::atomic<uint64_t> device;
+    std::atomic<uint64_t> inode;
+};
+constinit PerSession<ArenaFile> arena_files;
 
-uint64_t arena_address() { return reinterpret_cast<uint64_t>(arena_base()); }
+uint64_t arena_address() { return reinterpret_cast<uint64_t>(this_session().arena_base()); }
 
 }  // namespace
 
@@ -70,14 +73,15 @@ bool Mappings::next(Mapping& mapping) {
 }
 
 bool find_arena() {
-    if (arena_inode.load(std::memory_order_acquire) != 0) return true;
-    if (!arena_base()) return false;
+    ArenaFile& file = arena_files.here();
+    if (file.inode.load(std::memory_order_acquire) != 0) return true;
+    if (!this_session().arena_base()) return false;
     Mappings mappings;
     Mapping mapping;
     while (mappings.next(mapping)) {
         if (arena_address() < mapping.from || arena_address() >= mapping.to) continue;
-        arena_device.store(mapping.device, std::memory_order_relaxed);
-        arena_inode.store(mapping.inode, std::memory_order_release);
+        file.device.store(mapping.device, std::memory_order_relaxed);
+        file.inode.store(mapping.inode, std::memory_order_release);
         return mapping.inode != 0;
     }
     return false;
@@ -85,8 +89,9 @@ bool find_arena() {
 
 uint64_t arena_behind(const Mapping& mapping) {
     if (!mapping.shared || mapping.inode == 0 || !find_arena()) return 0;
-    if (mapping.inode != arena_inode.load(std::memory_order_relaxed) ||
-        mapping.device != arena_device.load(std::memory_order_relaxed))
+    const ArenaFile& file = arena_files.here();
+    if (mapping.inode != file.inode.load(std::memory_order_relaxed) ||
+        mapping.device != file.device.load(std::memory_order_relaxed))
         return 0;
     uint64_t shown = arena_address() + mapping.offset;
     return shown == mapping.from ? 0 : shown;

@@ -43,9 +43,9 @@ private:
     ssize_t at_ = 0;
 };
 
-// Finds the arena's file. Must be called before a fork if the child calls arena_behind().
+// Finds the file of this_session()'s arena. Must be called before a fork if the child calls arena_behind().
 bool find_arena();
-// The place in the arena of the pages that the mapping shows elsewhere in the process; 0: it is the arena
+// The place in that arena of the pages that the mapping shows elsewhere in the process; 0: it is the arena
 // itself or something else.
 uint64_t arena_behind(const Mapping& mapping);
 

@@ -1,6 +1,7 @@
 // Slabs: one reserved range of addresses for each kind of object, so that checking a handle is a subtraction
 // and a comparison. Memory is committed on first touch and never returned. A released slot becomes the head
-// of its slab's free list.
+// of its slab's free list. Events have a slab for each session, since a slot's index is that of a word in the
+// session's arena; all are in one range, of which a slab is a part.
 #include "interpose/driver/objects.h"
 
 #include <pthread.h>
@@ -24,29 +25,32 @@ constexpr size_t slot_bytes(size_t object_bytes) {
     return bytes;
 }
 
-template <typename T, uint32_t Capacity>
+// `Parts` slabs of `Capacity` slots each.
+template <typename T, uint32_t Capacity, uint32_t Parts = 1>
 class Slab {
 public:
     static constexpr size_t kSlot = slot_bytes(sizeof(T) + sizeof(uint32_t));  // a power of two
+    static constexpr size_t kBytes = size_t{Capacity} * Parts * kSlot;
 
     // Accepts any value.
     T* find(const void* handle) const {
         uintptr_t base = base_.load(std::memory_order_relaxed);
         uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - base;
-        if (base == 0 || offset >= Capacity * kSlot || offset % kSlot != 0) return nullptr;
+        if (base == 0 || offset >= kBytes || offset % kSlot != 0) return nullptr;
         T* object = reinterpret_cast<T*>(base + offset);
         return object->live.load(std::memory_order_relaxed) ? object : nullptr;
     }
 
     // A slot that is not live yet, with the contents that its last use left. nullptr: full.
-    T* take() {
+    T* take(uint32_t number = 0) {
         pthread_mutex_lock(&lock_);
+        Part& part = parts_[number];
         T* object = nullptr;
-        if (free_ != 0) {
-            object = at(free_ - 1);
-            free_ = next_free(object);
-        } else if (used_ < Capacity && reserve()) {
-            object = at(used_++);
+        if (part.free != 0) {
+            object = at(number, part.free - 1);
+            part.free = next_free(object);
+        } else if (part.used < Capacity && reserve()) {
+            object = at(number, part.used++);
         }
         pthread_mutex_unlock(&lock_);
         return object;
@@ -57,31 +61,42 @@ public:
         pthread_mutex_lock(&lock_);
         bool was_live = object->live.exchange(0, std::memory_order_relaxed) != 0;
         if (was_live) {
-            next_free(object) = free_;
-            free_ = index(object) + 1;
+            Part& part = parts_[slot(object) / Capacity];
+            next_free(object) = part.free;
+            part.free = index(object) + 1;
         }
         pthread_mutex_unlock(&lock_);
         return was_live;
     }
 
-    uint32_t index(const T* object) const {
-        return static_cast<uint32_t>(
-            (reinterpret_cast<uintptr_t>(object) - base_.load(std::memory_order_relaxed)) / kSlot);
-    }
+    // In its part.
+    uint32_t index(const T* object) const { return slot(object) % Capacity; }
 
     template <typename Visit>
-    void for_each(Visit visit) {
+    void for_each(Visit visit, uint32_t number = 0) {
         pthread_mutex_lock(&lock_);
-        uint32_t used = used_;
+        uint32_t used = parts_[number].used;
         pthread_mutex_unlock(&lock_);
         for (uint32_t i = 0; i < used; ++i) {
-            if (at(i)->live.load(std::memory_order_acquire)) visit(*at(i));
+            T* object = at(number, i);
+            if (object->live.load(std::memory_order_acquire) && object->session == thread_session)
+                visit(*object);
         }
     }
 
 private:
-    T* at(uint32_t index) const {
-        return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) + index * kSlot);
+    struct Part {
+        uint32_t used;
+        uint32_t free;  // index + 1
+    };
+
+    uint32_t slot(const T* object) const {
+        return static_cast<uint32_t>(
+            (reinterpret_cast<uintptr_t>(object) - base_.load(std::memory_order_relaxed)) / kSlot);
+    }
+    T* at(uint32_t number, uint32_t index) const {
+        return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) +
+                                    (size_t{number} * Capacity + index) * kSlot);
     }
 
     // The free list uses the slot's last bytes, beyond every object of these kinds.
@@ -91,8 +106,8 @@ private:
 
     bool reserve() {
         if (base_.load(std::memory_order_relaxed) != 0) return true;
-        void* range = mmap(nullptr, Capacity * kSlot, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* range =
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (range == MAP_FAILED) return false;
         base_.store(reinterpret_cast<uintptr_t>(range), std::memory_order_release);
         return true;
@@ -100,12 +115,11 @@ private:
 
     pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
     std::atomic<uintptr_t> base_{0};
-    uint32_t used_ = 0;
-    uint32_t free_ = 0;  // index + 1
+    Part parts_[Parts]{};
 };
 
 constinit Slab<Stream, kMaxStreams> streams;
-constinit Slab<Event, protocol::kEventWords> events;
+constinit Slab<Event, protocol::kEventWords, kMostSessions> events;
 constinit Slab<Image, kMaxImages> images;
 constinit Slab<Function, kMaxFunctions> functions;
 
@@ -117,6 +131,7 @@ T* clear(T* object) {
 
 template <typename T>
 T* bring_to_life(T* object) {
+    if (object) object->session = thread_session;
     if (object) object->live.store(1, std::memory_order_release);
     return object;
 }
@@ -132,12 +147,16 @@ Function* find_function(CUkernel handle) { return functions.find(handle); }
 
 Stream* new_stream() { return bring_to_life(clear(streams.take())); }
 Image* new_image() { return bring_to_life(clear(images.take())); }
-Function* new_function() { return bring_to_life(clear(functions.take())); }
+Function* new_function() {
+    Function* function = clear(functions.take());
+    if (function) function->live.store(1, std::memory_order_release);
+    return function;
+}
 
 // An event's slot index is that of its completion word. The fields that order the word's uses outlive the
 // event: the next value to write, and the last use, which the new event's creation must follow.
 Event* new_event() {
-    Event* event = events.take();
+    Event* event = events.take(this_session().number());
     if (!event) return nullptr;
     event->index = events.index(event);
     event->flags = 0;
@@ -146,6 +165,7 @@ Event* new_event() {
     event->contested.store(0, std::memory_order_relaxed);
     event->captured.store(0, std::memory_order_relaxed);
     event->recorded.store(0, std::memory_order_relaxed);
+    event->awaited.store(0, std::memory_order_relaxed);
     event->stream = nullptr;
     return bring_to_life(event);
 }
@@ -172,9 +192,13 @@ void for_each_stream(void (*visit)(Stream&, void*), void* state) {
     streams.for_each([&](Stream& stream) { visit(stream, state); });
 }
 
+void for_each_image(void (*visit)(Image&, void*), void* state) {
+    images.for_each([&](Image& image) { visit(image, state); });
+}
+
 void release_all_objects() {
     streams.for_each([](Stream& stream) { release(&stream); });
-    events.for_each([](Event& event) { release(&event); });
+    events.for_each([](Event& event) { release(&event); }, this_session().number());
     images.for_each([](Image& image) { release(&image); });
 }
 

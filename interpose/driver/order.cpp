@@ -17,19 +17,19 @@ namespace {
 constexpr uint32_t kLaneShift = 48;
 constexpr uint64_t kPositionMask = (1ull << kLaneShift) - 1;
 
-constinit LastUse legacy_use{0};
+constinit PerSession<LastUse> legacy_use;  // of the legacy stream
 
 // Whether the only lane, if any, is the calling thread's. If not, the thread opens its own lane first, since
 // it would otherwise wait for the lane that it is about to get.
 bool alone(CUresult& status) {
     status = CUDA_SUCCESS;
-    uint32_t count = lane_count.load(std::memory_order_relaxed);
+    uint32_t count = session_lanes.here().count.load(std::memory_order_relaxed);
     if (count == 0 || (count == 1 && thread_lane)) return true;
     return !this_lane(status);
 }
 
 CUresult wait_for(uint32_t index, uint64_t position) {
-    Lane& lane = lane_at(index);
+    Lane& lane = session_lanes.here().at(index);
     if (&lane == thread_lane || lane.live.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
     if (lane.header->head.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
     RemoteCall call(protocol::Op::kWaitLane, sizeof(protocol::WaitLane));
@@ -45,9 +45,10 @@ CUresult wait_for(const LastUse& last) {
 }
 
 CUresult wait_for_every_lane() {
-    uint32_t count = lane_count.load(std::memory_order_seq_cst);
+    Lanes& lanes = session_lanes.here();
+    uint32_t count = lanes.count.load(std::memory_order_seq_cst);
     for (uint32_t i = 0; i < count; ++i) {
-        CUresult status = wait_for(i, lane_at(i).posted.load(std::memory_order_relaxed));
+        CUresult status = wait_for(i, lanes.at(i).posted.load(std::memory_order_relaxed));
         if (status != CUDA_SUCCESS) return status;
     }
     return CUDA_SUCCESS;
@@ -66,12 +67,12 @@ CUresult order_after(CUstream stream) {
     CUresult status;
     if (alone(status)) return status;
     if (stream == CU_STREAM_LEGACY) return wait_for_every_lane();
-    if (stream == CU_STREAM_PER_THREAD) return wait_for(legacy_use);
+    if (stream == CU_STREAM_PER_THREAD) return wait_for(legacy_use.here());
     Stream* object = find_stream(stream);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     status = wait_for(object->last_use);
     if (status == CUDA_SUCCESS && (object->flags & CU_STREAM_NON_BLOCKING) == 0)
-        status = wait_for(legacy_use);
+        status = wait_for(legacy_use.here());
     return status;
 }
 
@@ -87,7 +88,7 @@ CUresult order_after_all() {
 
 void note_use(CUstream stream) {
     if (stream == CU_STREAM_PER_THREAD) return;
-    if (stream == CU_STREAM_LEGACY) return note(legacy_use);
+    if (stream == CU_STREAM_LEGACY) return note(legacy_use.here());
     if (Stream* object = find_stream(stream)) note(object->last_use);
 }
 
@@ -97,7 +98,7 @@ bool stream_ref(CUstream stream, uint32_t& ref) {
     if (stream == CU_STREAM_LEGACY) return ref = protocol::kLegacyStream, true;
     if (stream == CU_STREAM_PER_THREAD) return ref = protocol::kPerThreadStream, true;
     Stream* object = find_stream(stream);
-    if (!object) return false;
+    if (!object || object->session != thread_session) return false;
     ref = object->id;
     return true;
 }

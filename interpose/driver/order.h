@@ -22,8 +22,8 @@ CUresult order_after_all();
 void note_use(CUstream stream);
 void note_use(Event& event);
 
-// kLegacyStream, kPerThreadStream or the id of a created stream. false: not a stream of ours. `stream` is
-// canonical: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never null.
+// kLegacyStream, kPerThreadStream or the id of a created stream. false: not a stream of this_session().
+// `stream` is canonical: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never null.
 bool stream_ref(CUstream stream, uint32_t& ref);
 
 }  // namespace smt::interpose

@@ -4,7 +4,6 @@
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/process/state.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -20,7 +19,8 @@ CUresult give_flag(void* data, bool value) { return give<unsigned>(data, value);
 
 // Stream-ordered and virtual memory belong to no context.
 CUcontext context_of(const Range& range) {
-    return range.memory == Memory::kPool || range.memory == Memory::kVirtual ? nullptr : current_context();
+    const bool none = range.memory == Memory::kPool || range.memory == Memory::kVirtual;
+    return none ? nullptr : interpose::context_of(*range.session);
 }
 
 CUresult memory_type(void* data, const Range& range) {
@@ -43,7 +43,7 @@ CUresult pool_of(void* data, const Range& range) {
     CUmemoryPool pool = reinterpret_cast<CUmemoryPool>(range.handle);
     if (range.memory != Memory::kPool) return give<CUmemoryPool>(data, nullptr);
     if (pool) return give(data, pool);
-    CUresult status = driver::cuDeviceGetDefaultMemPool(&pool, session_device());
+    CUresult status = driver::cuDeviceGetDefaultMemPool(&pool, range.session->device());
     return status == CUDA_SUCCESS ? give(data, pool) : status;
 }
 
@@ -78,7 +78,7 @@ CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, u
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
             return give_flag(data, range.memory == Memory::kManaged);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-            return give<int>(data, session_device());
+            return give<int>(data, range.session->device());
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give_flag(data, range.memory == Memory::kDevice);
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

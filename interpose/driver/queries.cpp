@@ -124,4 +124,10 @@ constexpr DriverApi kDriver = make_driver();
 
 const DriverApi* query_driver() { return simulated_gpus() > 1 ? &simulated::kDriver : real_driver(); }
 
+bool device_exists(CUdevice device) {
+    const DriverApi* driver = query_driver();
+    CUdevice found = 0;
+    return driver && driver->cuDeviceGet && driver->cuDeviceGet(&found, device) == CUDA_SUCCESS;
+}
+
 }  // namespace smt::interpose

@@ -9,4 +9,7 @@ namespace smt::interpose {
 // an entry that is null: the session's server answers.
 const DriverApi* query_driver();
 
+// Whether a driver, ours or the real one, says so.
+bool device_exists(CUdevice device);
+
 }  // namespace smt::interpose

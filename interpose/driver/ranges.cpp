@@ -22,19 +22,31 @@ struct Map {
     uint64_t count = 0;
     uint64_t last_id = 0;
 };
-constinit Map map;
+constinit PerSession<Map> maps;
 
 struct Reading {
-    Reading() { pthread_rwlock_rdlock(&map.lock); }
+    explicit Reading(Map& held) : map(held) { pthread_rwlock_rdlock(&map.lock); }
     ~Reading() { pthread_rwlock_unlock(&map.lock); }
+    Map& map;
 };
 struct Writing {
-    Writing() { pthread_rwlock_wrlock(&map.lock); }
+    explicit Writing(Map& held) : map(held) { pthread_rwlock_wrlock(&map.lock); }
     ~Writing() { pthread_rwlock_unlock(&map.lock); }
+    Map& map;
 };
 
+// Whether `done` says so of a map: of this_session()'s, which comes first, or of another one's.
+template <typename Done>
+bool in_any_map(Done done) {
+    if (done(maps.here())) return true;
+    const uint32_t count = several_sessions() ? session_count.load(std::memory_order_acquire) : 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (&sessions[i] != thread_session && done(maps.of(sessions[i]))) return true;
+    return false;
+}
+
 // Index of the first range that ends after `address`.
-uint64_t first_after(uint64_t address) {
+uint64_t first_after(Map& map, uint64_t address) {
     uint64_t low = 0;
     uint64_t high = map.count;
     while (low < high) {
@@ -47,20 +59,20 @@ uint64_t first_after(uint64_t address) {
     return low;
 }
 
-Range* find_locked(uint64_t address) {
-    uint64_t at = first_after(address);
+Range* find_locked(Map& map, uint64_t address) {
+    uint64_t at = first_after(map, address);
     return at < map.count && map.ranges[at].holds(address) ? &map.ranges[at] : nullptr;
 }
 
 // Replaces ranges [from, to) by `fresh` (none or one).
-void splice(uint64_t from, uint64_t to, const Range* fresh) {
+void splice(Map& map, uint64_t from, uint64_t to, const Range* fresh) {
     uint64_t added = fresh ? 1 : 0;
     std::memmove(map.ranges + from + added, map.ranges + to, (map.count - to) * sizeof(Range));
     if (fresh) map.ranges[from] = *fresh;
     map.count = map.count - (to - from) + added;
 }
 
-bool prepare_locked() {
+bool prepare_locked(Map& map) {
     if (map.ranges) return true;
     void* space = mmap(nullptr, kMaxRanges * sizeof(Range), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -73,92 +85,110 @@ bool prepare_locked() {
 
 namespace {
 
-CUresult add_locked(const Range& range) {
+CUresult add_locked(Map& map, const Range& range) {
     if (range.bytes == 0 || range.base + range.bytes < range.base) return CUDA_ERROR_INVALID_VALUE;
-    if (!prepare_locked() || map.count == kMaxRanges) return CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t from = first_after(range.base);
+    if (!prepare_locked(map) || map.count == kMaxRanges) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t from = first_after(map, range.base);
     uint64_t to = from;
     while (to < map.count && map.ranges[to].base < range.base + range.bytes) ++to;
     Range fresh = range;
-    fresh.id = ++map.last_id;
-    splice(from, to, &fresh);
+    fresh.id = uint64_t{this_session().number()} << 48 | ++map.last_id;
+    fresh.session = thread_session;
+    splice(map, from, to, &fresh);
     return CUDA_SUCCESS;
 }
 
-Range* find_opened(uint64_t base) {
-    Range* found = map.count ? find_locked(base) : nullptr;
+template <typename Match>
+void drop_where(Map& map, Match match) {
+    const Writing writing(map);
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < map.count; ++i)
+        if (!match(map.ranges[i])) map.ranges[kept++] = map.ranges[i];
+    map.count = kept;
+}
+
+Range* find_opened(Map& map, uint64_t base) {
+    Range* found = map.count ? find_locked(map, base) : nullptr;
     return found && found->base == base && found->memory == Memory::kOpened ? found : nullptr;
 }
 
 }  // namespace
 
 CUresult add_range(const Range& range) {
-    Writing writing;
-    return add_locked(range);
+    Map& map = maps.here();
+    const Writing writing(map);
+    return add_locked(map, range);
 }
 
 CUresult count_range(const Range& range) {
-    Writing writing;
-    if (Range* found = find_opened(range.base)) return ++found->flags, CUDA_SUCCESS;
+    Map& map = maps.here();
+    const Writing writing(map);
+    if (Range* found = find_opened(map, range.base)) return ++found->flags, CUDA_SUCCESS;
     Range fresh = range;
     fresh.flags = 1;
-    return add_locked(fresh);
+    return add_locked(map, fresh);
 }
 
 bool uncount_range(uint64_t base) {
-    Writing writing;
-    Range* found = find_opened(base);
-    if (!found) return false;
-    if (--found->flags != 0) return true;
-    const auto at = static_cast<uint64_t>(found - map.ranges);
-    splice(at, at + 1, nullptr);
-    return true;
+    return in_any_map([=](Map& map) {
+        const Writing writing(map);
+        Range* found = find_opened(map, base);
+        if (!found) return false;
+        if (--found->flags != 0) return true;
+        const auto at = static_cast<uint64_t>(found - map.ranges);
+        splice(map, at, at + 1, nullptr);
+        return true;
+    });
 }
 
 bool find_range(uint64_t address, Range& range) {
-    Reading reading;
-    const Range* found = find_locked(address);
-    if (found) range = *found;
-    return found != nullptr;
+    return in_any_map([&](Map& map) {
+        const Reading reading(map);
+        const Range* found = find_locked(map, address);
+        if (found) range = *found;
+        return found != nullptr;
+    });
 }
 
 bool find_overlap(uint64_t base, uint64_t bytes, Range& range) {
-    Reading reading;
-    uint64_t at = first_after(base);
-    if (at == map.count || map.ranges[at].base >= base + bytes) return false;
-    range = map.ranges[at];
-    return true;
+    return in_any_map([&](Map& map) {
+        const Reading reading(map);
+        const uint64_t at = first_after(map, base);
+        if (at == map.count || map.ranges[at].base >= base + bytes) return false;
+        range = map.ranges[at];
+        return true;
+    });
 }
 
 bool take_range(uint64_t base, Range& range) {
-    Writing writing;
-    uint64_t at = first_after(base);
-    if (at == map.count || map.ranges[at].base != base) return false;
-    range = map.ranges[at];
-    splice(at, at + 1, nullptr);
-    return true;
+    return in_any_map([&](Map& map) {
+        const Writing writing(map);
+        const uint64_t at = first_after(map, base);
+        if (at == map.count || map.ranges[at].base != base) return false;
+        range = map.ranges[at];
+        splice(map, at, at + 1, nullptr);
+        return true;
+    });
 }
 
 void drop_ranges(Memory memory, uint64_t handle) {
-    Writing writing;
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < map.count; ++i) {
-        bool dropped = map.ranges[i].memory == memory && map.ranges[i].handle == handle;
-        if (!dropped) map.ranges[kept++] = map.ranges[i];
-    }
-    map.count = kept;
+    drop_where(maps.here(),
+               [=](const Range& range) { return range.memory == memory && range.handle == handle; });
 }
 
 bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state) {
-    Writing writing;
-    Range* found = find_locked(address);
-    if (found) change(*found, state);
-    return found != nullptr;
+    return in_any_map([=](Map& map) {
+        const Writing writing(map);
+        Range* found = find_locked(map, address);
+        if (found) change(*found, state);
+        return found != nullptr;
+    });
 }
 
 bool next_range(uint64_t* at, Range& range) {
-    Reading reading;
-    uint64_t index = first_after(*at);
+    Map& map = maps.here();
+    const Reading reading(map);
+    uint64_t index = first_after(map, *at);
     if (index == map.count) return false;
     range = map.ranges[index];
     *at = range.base + range.bytes;
@@ -166,7 +196,8 @@ bool next_range(uint64_t* at, Range& range) {
 }
 
 void forget_ranges() {
-    Writing writing;
+    Map& map = maps.here();
+    const Writing writing(map);
     map.count = 0;
 }
 

@@ -13,13 +13,17 @@
 //   kAlias       those arena addresses; `target` is the application's address
 //   kNoted       registered, but its pages could not move to the arena: copies go through staging
 //
-// Ranges never overlap: a new one replaces the remains of old ones (for example freed by a graph). Every
-// function is callable from any thread and does not wait for the server. The map takes no heap memory.
+// Each session has a map. Addresses of memory differ over the sessions, except those of a module's variables:
+// an address that two devices have one at is this_session()'s. Ranges of a map never overlap: a new one
+// replaces the remains of old ones (for example freed by a graph). Every function is callable from any thread
+// and does not wait for the server. The map takes no heap memory.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
+
+#include "interpose/process/session.h"
 
 namespace smt::interpose::driver {
 
@@ -39,10 +43,11 @@ enum class Memory : uint8_t {
 struct Range {
     uint64_t base = 0;
     uint64_t bytes = 0;
-    uint64_t target = 0;  // kRegistered, kAlias: the other address of `base`
-    uint64_t handle = 0;  // kPool: the CUmemoryPool; a module's variable: the image's address
-    uint64_t id = 0;      // CU_POINTER_ATTRIBUTE_BUFFER_ID; assigned by add_range
-    uint32_t flags = 0;   // as the application passed them
+    uint64_t target = 0;         // kRegistered, kAlias: the other address of `base`
+    uint64_t handle = 0;         // kPool: the CUmemoryPool; a module's variable: the image's address
+    uint64_t id = 0;             // CU_POINTER_ATTRIBUTE_BUFFER_ID; assigned by add_range
+    Session* session = nullptr;  // whose memory it is; assigned by add_range
+    uint32_t flags = 0;          // as the application passed them
     Memory memory = Memory::kDevice;
     bool kept = false;  // kRegistered: a graph uses its pages, so they stay the arena's (remapped_pages.h)
     bool borrowed = false;  // kRegistered: its pages were the arena's already
@@ -81,16 +86,16 @@ void drop_ranges(Memory memory, uint64_t handle);
 // Changes the range that contains `address`, except its place. `change` runs with the map locked.
 bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state);
 
-// Iterates over all ranges, starting with *at = 0.
+// Iterates over the ranges of this_session(), starting with *at = 0.
 bool next_range(uint64_t* at, Range& range);
-void forget_ranges();
+void forget_ranges();  // of this_session()
 
 // Whether an address in no range belongs to the device (memory of a graph, a module's variable), which the
 // process cannot read.
 bool looks_like_device(uint64_t address);
 
-// Returns registered memory's own pages and empties the map. Called before the primary context is reset or
-// the session's memory is released. Defined in host_memory.cpp.
+// Returns registered memory's own pages and forgets the ranges of this_session(). Called before the primary
+// context is reset or the session's memory is released. Defined in host_memory.cpp.
 void release_memory();
 
 }  // namespace smt::interpose::driver

@@ -68,11 +68,14 @@ struct RemappedSpan {
     bool shown;      // reclaim_remapped: a mapping shows a page of the block
 };
 
+struct Remapped {
+    RemappedSpan* spans;  // kMaxRemapped of address space, touched as it fills
+    uint64_t count;
+    uint64_t bytes_since_look;
+    uint64_t spans_since_look;
+};
 constinit pthread_mutex_t remap_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit RemappedSpan* table = nullptr;  // kMaxRemapped of address space, touched as it fills
-constinit uint64_t table_count = 0;
-constinit uint64_t bytes_since_look = 0;
-constinit uint64_t spans_since_look = 0;
+constinit PerSession<Remapped> all_remapped;
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -101,26 +104,30 @@ bool as_it_was(const RemappedSpan& remapped) {
 
 // The valid entry that contains [from, to). Called with remap_lock held.
 const RemappedSpan* find_remapped(uint64_t from, uint64_t to) {
-    for (uint64_t i = 0; i < table_count; ++i)
-        if (table[i].from <= from && to <= table[i].to && as_it_was(table[i])) return &table[i];
+    Remapped& table = all_remapped.here();
+    for (uint64_t i = 0; i < table.count; ++i)
+        if (table.spans[i].from <= from && to <= table.spans[i].to && as_it_was(table.spans[i]))
+            return &table.spans[i];
     return nullptr;
 }
 
 // Both functions are called with remap_lock held.
 bool room_in_table() {
-    if (!table) {
+    Remapped& table = all_remapped.here();
+    if (!table.spans) {
         void* space = mmap(nullptr, kMaxRemapped * sizeof(RemappedSpan), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (space == MAP_FAILED) return false;
-        table = static_cast<RemappedSpan*>(space);
+        table.spans = static_cast<RemappedSpan*>(space);
     }
-    return table_count < kMaxRemapped;
+    return table.count < kMaxRemapped;
 }
 
 void remember(const RemappedSpan& remapped) {
-    table[table_count++] = remapped;
-    bytes_since_look += remapped.to - remapped.from;
-    ++spans_since_look;
+    Remapped& table = all_remapped.here();
+    table.spans[table.count++] = remapped;
+    table.bytes_since_look += remapped.to - remapped.from;
+    ++table.spans_since_look;
 }
 
 // Gets a block for the span, in which the pages that are the arena's already are mapped too.
@@ -193,14 +200,15 @@ Moved lend_now(uint64_t from, uint64_t to, const SpanPieces& pieces, uint64_t bl
 }
 
 void mark_shown() {
-    for (uint64_t i = 0; i < table_count; ++i) table[i].shown = false;
+    Remapped& table = all_remapped.here();
+    for (uint64_t i = 0; i < table.count; ++i) table.spans[i].shown = false;
     Mappings mappings;
     Mapping mapping;
     while (mappings.next(mapping)) {
         uint64_t arena = arena_behind(mapping);
         uint64_t end = arena + (mapping.to - mapping.from);
-        for (uint64_t i = 0; arena && i < table_count; ++i) {
-            RemappedSpan& remapped = table[i];
+        for (uint64_t i = 0; arena && i < table.count; ++i) {
+            RemappedSpan& remapped = table.spans[i];
             remapped.shown |= remapped.arena < end && arena < remapped.arena + (remapped.to - remapped.from);
         }
     }
@@ -209,21 +217,22 @@ void mark_shown() {
 // Removes entries that no mapping shows from the table and returns the blocks to free. Called with remap_lock
 // held.
 uint32_t take_dead(uint64_t* blocks, uint32_t room) {
+    Remapped& table = all_remapped.here();
     uint32_t found = 0;
     uint64_t kept = 0;
     mark_shown();
-    for (uint64_t i = 0; i < table_count; ++i) {
-        RemappedSpan& remapped = table[i];
+    for (uint64_t i = 0; i < table.count; ++i) {
+        RemappedSpan& remapped = table.spans[i];
         bool alive = remapped.shown || (remapped.has_views && as_it_was(remapped)) || found == room;
         if (alive) {
-            table[kept++] = remapped;
+            table.spans[kept++] = remapped;
             continue;
         }
         forget_edge(remapped.from);
         forget_edge(remapped.to - kPage);
         if (remapped.owned) blocks[found++] = remapped.arena;
     }
-    table_count = kept;
+    table.count = kept;
     return found;
 }
 
@@ -263,19 +272,21 @@ CUresult remap(uint64_t address, uint64_t bytes, uint64_t& arena) {
 }
 
 uint64_t application_address(uint64_t arena) {
+    Remapped& table = all_remapped.here();
     Range range;
     if (find_range(arena, range)) return range.memory == Memory::kAlias ? range.translated(arena) : arena;
     Lock lock(remap_lock);
-    for (uint64_t i = table_count; i-- > 0;)
-        if (arena - table[i].arena < table[i].to - table[i].from)
-            return table[i].from + (arena - table[i].arena);
+    for (uint64_t i = table.count; i-- > 0;)
+        if (arena - table.spans[i].arena < table.spans[i].to - table.spans[i].from)
+            return table.spans[i].from + (arena - table.spans[i].arena);
     return arena;
 }
 
 void keep_remapped(uint64_t from, uint64_t to, uint64_t arena) {
+    Remapped& table = all_remapped.here();
     Lock lock(remap_lock);
-    for (uint64_t i = 0; i < table_count; ++i)
-        if (table[i].owned && table[i].arena == arena) return;
+    for (uint64_t i = 0; i < table.count; ++i)
+        if (table.spans[i].owned && table.spans[i].arena == arena) return;
     SpanPieces pieces;
     if (!room_in_table() || !look_at(from, to, pieces)) return;
     remember({.from = from,
@@ -292,16 +303,18 @@ void reclaim_remapped() {
     uint64_t blocks[kAtOnce];
     uint32_t count = 0;
     if (any_capture_active()) return;
+    Remapped& table = all_remapped.here();
     {
         Lock lock(remap_lock);
-        if (bytes_since_look < kReclaimBytes && spans_since_look < kReclaimSpans) return;
-        bytes_since_look = spans_since_look = 0;
+        if (table.bytes_since_look < kReclaimBytes && table.spans_since_look < kReclaimSpans) return;
+        table.bytes_since_look = table.spans_since_look = 0;
         count = take_dead(blocks, kAtOnce);
     }
     for (uint32_t i = 0; i < count; ++i) give_back(Op::kHostFree, blocks[i]);
 }
 
 void take_pages_back() {
+    Remapped& table = all_remapped.here();
     Lock lock(remap_lock);
     Mappings mappings;
     Mapping mapping;
@@ -309,7 +322,7 @@ void take_pages_back() {
         if (uint64_t arena = arena_behind(mapping))
             move_from_arena(mapping.from, mapping.to, reinterpret_cast<const char*>(arena));
     forget_edges();
-    table_count = bytes_since_look = spans_since_look = 0;
+    table.count = table.bytes_since_look = table.spans_since_look = 0;
 }
 
 }  // namespace smt::interpose::driver

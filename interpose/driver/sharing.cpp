@@ -74,7 +74,8 @@ int make_descriptor(const ShareToken& token) {
     constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
     const protocol::Descriptor message{.token = token};
     if (write(file, &content, sizeof content) == sizeof content && fcntl(file, F_ADD_SEALS, kSeals) == 0 &&
-        flock(file, LOCK_SH) == 0 && protocol::send_packet(control_socket(), &message, sizeof message, file))
+        flock(file, LOCK_SH) == 0 &&
+        protocol::send_packet(this_session().control_socket(), &message, sizeof message, file))
         return file;
     close(file);
     return -1;

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "interpose/driver/capture.h"
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/call_timer.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
@@ -44,17 +44,18 @@ CUresult open_staging(LaneStaging& staging) {
     staging.first_word = opened.first_word;
     staging.next = 0;
     for (uint32_t i = 0; i < kStagingSlots; ++i)
-        staging.values[i] = completion_word(opened.first_word + i).load(std::memory_order_acquire);
-    staging.slots = arena_base() + opened.offset;
+        staging.values[i] =
+            this_session().completion_word(opened.first_word + i).load(std::memory_order_acquire);
+    staging.slots = this_session().arena_base() + opened.offset;
     return CUDA_SUCCESS;
 }
 
 bool nap_until(uint32_t word, uint64_t value, int naps) {
     const TimedWait timed(&protocol::CallTimes::word);
-    std::atomic<uint64_t>& reached = completion_word(word);
+    std::atomic<uint64_t>& reached = this_session().completion_word(word);
     for (int i = 0; i < naps; ++i) {
         if (reached.load(std::memory_order_acquire) >= value) return true;
-        if (sticky_error() != CUDA_SUCCESS) return false;
+        if (this_session().sticky_error() != CUDA_SUCCESS) return false;
         timespec nap{0, kNapNanoseconds};
         nanosleep(&nap, nullptr);
     }
@@ -68,27 +69,30 @@ CUresult settle(uint32_t word, uint64_t value) {
     // capture, and a record that fails writes its word as well.
     while (any_capture_active()) {
         if (nap_until(word, value, kNaps)) return CUDA_SUCCESS;
-        if (!server_lives()) return sticky_error();
-        if (sticky_error() != CUDA_SUCCESS) return sticky_error();
+        if (!this_session().server_lives()) return this_session().sticky_error();
+        if (this_session().sticky_error() != CUDA_SUCCESS) return this_session().sticky_error();
     }
     RemoteCall call(Op::kStreamSynchronize, sizeof(protocol::StreamRef));
     if (!call.open()) return call.status();
     call.in(protocol::StreamRef{static_cast<uint32_t>(value), 0});
     CUresult status = call.wait();
-    if (completion_word(word).load(std::memory_order_acquire) >= value) return CUDA_SUCCESS;
+    if (this_session().completion_word(word).load(std::memory_order_acquire) >= value) return CUDA_SUCCESS;
     if (status == CUDA_ERROR_INVALID_HANDLE && nap_until(word, value, kLastNaps)) return CUDA_SUCCESS;
-    if (sticky_error() != CUDA_SUCCESS) return sticky_error();
+    if (this_session().sticky_error() != CUDA_SUCCESS) return this_session().sticky_error();
     return status == CUDA_SUCCESS || status == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_NOT_READY : status;
 }
 
 // The word has its value, or the session is over and the copy was not made.
 CUresult confirm(uint32_t word) {
-    if (completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord) return CUDA_SUCCESS;
-    for (int i = 0; i < kLastNaps && server_lives() && sticky_error() == CUDA_SUCCESS; ++i) {
+    if (this_session().completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord)
+        return CUDA_SUCCESS;
+    for (int i = 0;
+         i < kLastNaps && this_session().server_lives() && this_session().sticky_error() == CUDA_SUCCESS;
+         ++i) {
         timespec nap{0, kNapNanoseconds};
         nanosleep(&nap, nullptr);
     }
-    return sticky_error() != CUDA_SUCCESS ? sticky_error() : CUDA_ERROR_UNKNOWN;
+    return this_session().sticky_error() != CUDA_SUCCESS ? this_session().sticky_error() : CUDA_ERROR_UNKNOWN;
 }
 
 CUresult await(uint32_t word, uint64_t value) {
@@ -126,7 +130,8 @@ CUresult wait_slot(const StagingSlot& slot) {
 }
 
 void abandon_slot(const StagingSlot& slot) {
-    if (thread_lane) thread_lane->staging.values[slot.index] = completion_word(slot.word).load();
+    if (thread_lane)
+        thread_lane->staging.values[slot.index] = this_session().completion_word(slot.word).load();
 }
 
 CUresult take_async_error() {

@@ -1,10 +1,11 @@
 #include "driver.gen.h"
 #include "interpose/driver/call_despite_error.h"
+#include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/place.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -16,6 +17,7 @@ namespace {
 // The results of cuStreamGetId for the default streams; created streams have the driver's own numbers.
 constexpr unsigned long long kLegacyId = 1;
 constexpr unsigned long long kPerThreadIds = 1ull << 40;
+constexpr uint32_t kSessionShift = 48;  // each driver counts for itself
 
 // Default streams have no object.
 bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
@@ -35,6 +37,17 @@ CUresult ask(protocol::Op op, CUstream stream) {
     if (!call.open()) return call.status();
     call.in(protocol::StreamRef{reference, 0});
     return call.wait();
+}
+
+// No GPU tells another one of its events: the thread waits, and what it enqueues later is behind the event.
+CUresult wait_for_another_device(CUstream stream, CUevent event) {
+    if (any_capture_active()) {
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (CUresult status = capture_status(stream, &capture); status != CUDA_SUCCESS) return status;
+        if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    const InSession in(place_of(event));
+    return driver::cuEventSynchronize(event);
 }
 
 }  // namespace
@@ -88,6 +101,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     uint32_t reference;
     Event* object = find_event(event);
     if (!object || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!is_here(*object)) return wait_for_another_device(stream, event);
     if (CUresult status = order_after(*object); status != CUDA_SUCCESS) return status;
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kStreamWaitEvent, sizeof(protocol::StreamWaitEvent));
@@ -134,15 +148,16 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
     Stream* object;
     if (!id) return CUDA_ERROR_INVALID_VALUE;
     if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    const uint64_t of_session = uint64_t{this_session().number()} << kSessionShift;
     if (object) {
-        *id = object->unique_id;
+        *id = of_session | object->unique_id;
     } else if (stream == CU_STREAM_LEGACY) {
-        *id = kLegacyId;
+        *id = of_session | kLegacyId;
     } else {
         CUresult status = CUDA_SUCCESS;
         Lane* lane = this_lane(status);
         if (!lane) return status;
-        *id = kPerThreadIds + lane->index;
+        *id = of_session | (kPerThreadIds + lane->index);
     }
     return CUDA_SUCCESS;
 }
@@ -151,7 +166,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
     Stream* object;
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
-    *device = session_device();
+    *device = object ? object->session->device() : this_session().device();
     return CUDA_SUCCESS;
 }
 

@@ -19,13 +19,16 @@ constexpr int kGenerations = 4;      // of logs that a later server moved away (
 constexpr size_t kTailBytes = 4096;  // at a log's end, searched for its last line
 constexpr size_t kShownBytes = 400;  // of that line
 
-constinit char log_path[2 * kFolderBytes] = {};
-constinit char log_place[160] = {};  // in place of log_path, of a system's server
-constinit int server_pid = 0;
-constinit std::atomic<bool> said{false};
+struct Server {
+    char log_path[2 * kFolderBytes];
+    char log_place[160];  // in place of log_path, of a system's server
+    int pid;
+    std::atomic<bool> said;
+};
+constinit PerSession<Server> servers;
 
-// The text of the server's last line in the file, without time and process; false: there is none.
-bool last_line(const char* path, char (&line)[kShownBytes]) {
+// The text of the last line of the server `pid` in the file, without time and process; false: there is none.
+bool last_line(const char* path, int pid, char (&line)[kShownBytes]) {
     char tail[kTailBytes + 1];
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return false;
@@ -41,7 +44,7 @@ bool last_line(const char* path, char (&line)[kShownBytes]) {
     if (got <= 0) return false;
     tail[got] = 0;
     char head[32];
-    snprintf(head, sizeof head, " smtd[%d] ", server_pid);
+    snprintf(head, sizeof head, " smtd[%d] ", pid);
     const char* last = nullptr;
     for (const char* at = tail; (at = strstr(at, head)); ++at) last = at + strlen(head);
     if (!last) return false;
@@ -51,40 +54,44 @@ bool last_line(const char* path, char (&line)[kShownBytes]) {
 
 }  // namespace
 
-void remember_server(const char* key, int pid, bool is_system) {
+void remember_server(const Session& session, const char* key, int pid, bool is_system) {
+    Server& server = servers.of(session);
     char folder[kFolderBytes];
-    server_pid = pid;
+    server.pid = pid;
     if (is_system)
-        snprintf(log_place, sizeof log_place, "the administrator's (journalctl -u smtd@%s)", key);
+        snprintf(server.log_place, sizeof server.log_place, "the administrator's (journalctl -u smtd@%s)",
+                 key);
     else if (!protocol::name_runtime_folder(folder, sizeof folder))
-        snprintf(log_path, sizeof log_path, "%s/%s.log", folder, key);
+        snprintf(server.log_path, sizeof server.log_path, "%s/%s.log", folder, key);
 }
 
-void say_lost(const char* farewell) {
-    if (said.exchange(true)) return;
-    char log[sizeof log_path + 8], line[kShownBytes], text[sizeof log + 3 * kShownBytes];
-    snprintf(log, sizeof log, "%s", log_path);
-    bool found = log_path[0] && last_line(log, line);
-    for (int i = 1; log_path[0] && !found && i <= kGenerations; ++i) {
-        snprintf(log, sizeof log, "%s.%d", log_path, i);
-        found = last_line(log, line);
+void say_lost(const Session& session, const char* farewell) {
+    Server& server = servers.of(session);
+    const char* const path = server.log_path;
+    if (server.said.exchange(true)) return;
+    char log[sizeof server.log_path + 8], line[kShownBytes], text[sizeof log + 3 * kShownBytes];
+    snprintf(log, sizeof log, "%s", path);
+    bool found = path[0] && last_line(log, server.pid, line);
+    for (int i = 1; path[0] && !found && i <= kGenerations; ++i) {
+        snprintf(log, sizeof log, "%s.%d", path, i);
+        found = last_line(log, server.pid, line);
     }
-    if (!found) snprintf(log, sizeof log, "%s", log_path[0] ? log_path : log_place);
+    if (!found) snprintf(log, sizeof log, "%s", path[0] ? path : server.log_place);
     const char* const rest =
         "This program's CUDA calls return an error from now on: start it again. The server's log";
     int bytes;
     if (farewell)
-        bytes = snprintf(text, sizeof text, "smt: lost the server (process %d): %.*s. %s: %s\n", server_pid,
+        bytes = snprintf(text, sizeof text, "smt: lost the server (process %d): %.*s. %s: %s\n", server.pid,
                          static_cast<int>(kShownBytes), farewell, rest, log);
     else if (found)
         bytes = snprintf(
             text, sizeof text,
             "smt: lost the server (process %d), which crashed or was killed. Its last line: \"%s\". %s: %s\n",
-            server_pid, line, rest, log);
+            server.pid, line, rest, log);
     else
         bytes = snprintf(text, sizeof text,
                          "smt: lost the server (process %d), which crashed or was killed. %s: %s\n",
-                         server_pid, rest, log);
+                         server.pid, rest, log);
     if (bytes >= static_cast<int>(sizeof text)) bytes = sizeof text - 1;
     if (write(STDERR_FILENO, text, static_cast<size_t>(bytes)) < 0) return;
 }

@@ -5,7 +5,7 @@
 
 namespace smt::interpose {
 
-bool start_own_thread(void* (*body)(void*)) {
+bool start_own_thread(void* (*body)(void*), void* argument) {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -13,7 +13,7 @@ bool start_own_thread(void* (*body)(void*)) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const bool good = pthread_create(&thread, &attributes, body, nullptr) == 0;
+    const bool good = pthread_create(&thread, &attributes, body, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
     return good;

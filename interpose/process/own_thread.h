@@ -5,6 +5,6 @@
 namespace smt::interpose {
 
 // false: the system cannot create another thread.
-bool start_own_thread(void* (*body)(void*));
+bool start_own_thread(void* (*body)(void*), void* argument = nullptr);
 
 }  // namespace smt::interpose

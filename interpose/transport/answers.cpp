@@ -14,7 +14,7 @@ constexpr uint32_t kWays = 4, kSets = 1024;
 
 struct Answer {
     uint16_t op;
-    uint32_t epoch, question_bytes, answer_bytes;
+    uint32_t epoch, session, question_bytes, answer_bytes;
     char question[kQuestionBytes];
     char answer[kAnswerBytes];
 };
@@ -43,7 +43,7 @@ private:
 
 Set& set_of(const Question& question) {
     constexpr uint64_t kFactor = 0x9e3779b97f4a7c15ull;
-    uint64_t hash = question.op;
+    uint64_t hash = question.op | uint64_t{question.session} << 32;
     for (uint32_t at = 0; at < question.bytes; at += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, question.payload + at, sizeof word);
@@ -54,7 +54,7 @@ Set& set_of(const Question& question) {
 }
 
 bool is_of(const Answer& answer, const Question& question) {
-    return answer.epoch == question.epoch && answer.op == question.op &&
+    return answer.epoch == question.epoch && answer.session == question.session && answer.op == question.op &&
            answer.question_bytes == question.bytes &&
            memcmp(answer.question, question.payload, question.bytes) == 0;
 }
@@ -93,6 +93,7 @@ void remember_answer(const Question& question, const char* answer, uint32_t byte
     Answer& place = set.answers[set.next++ % kWays];
     place.op = question.op;
     place.epoch = question.epoch;
+    place.session = question.session;
     place.question_bytes = question.bytes;
     place.answer_bytes = bytes;
     memcpy(place.question, question.payload, question.bytes);

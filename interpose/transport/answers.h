@@ -1,5 +1,5 @@
 // Answers of the server that the process remembers: of calls whose result depends on their arguments and on
-// the session's code with its settings alone (`recalled` in runtime/protocol/api/). A library asks such
+// their session's code with its settings alone (`recalled` in runtime/protocol/api/). A library asks such
 // questions before each launch, natively in a tenth of a microsecond; the server's answer comes behind all
 // that the thread has sent.
 //
@@ -18,6 +18,7 @@ struct Question {
     uint32_t bytes;
     const char* payload;  // `bytes` of them, zeros up to a multiple of 8
     uint32_t epoch;       // answers_epoch() when it was asked
+    uint32_t session;     // whose server is asked
 };
 
 uint32_t answers_epoch();

@@ -11,6 +11,7 @@
 #include "interpose/capture/programs.h"
 #include "interpose/process/lost_server.h"
 #include "interpose/process/real_driver.h"
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "interpose/process/visible_gpus.h"
 #include "interpose/transport/connection.h"
@@ -45,7 +46,8 @@ void in_forked_child() {
     if (was == State::kFresh || was == State::kNative) return;
     process_state.store(State::kForked, std::memory_order_relaxed);
     forget_lanes();
-    drop_session_in_child();
+    for (Session& session : sessions) session.drop_in_child();
+    session_count.store(0, std::memory_order_relaxed);
 }
 
 // The GPU's UUID names its shared server, and makes it the only GPU that the server sees.
@@ -74,30 +76,43 @@ bool name_server(CUdevice device, ServerName& name) {
     return true;
 }
 
-// With state_lock held and the state kLocal.
+// Null: there is none.
+Session* find_session(CUdevice device) {
+    const uint32_t count = session_count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; ++i)
+        if (sessions[i].device() == device) return &sessions[i];
+    return nullptr;
+}
+
+// With state_lock held. The next session is the device's.
 CUresult connect_locked(CUdevice device) {
     ServerName name;
-    if (!name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
+    const uint32_t number = session_count.load(std::memory_order_relaxed);
+    if (number == kMostSessions || !name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
+    Session& session = sessions[number];
     SessionOpened opened;
     SessionFailure failure{};
+    CUresult status = CUDA_SUCCESS;
     if (choose_server(name.key, failure) && open_session(name.key, name.visible_or_null, opened, failure)) {
-        remember_server(name.key, opened.server_pid, opened.is_system);
-        enter_session(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
-        capture::show_waiting();
-        return CUDA_SUCCESS;
+        remember_server(session, name.key, opened.server_pid, opened.is_system);
+        session.enter(reinterpret_cast<protocol::SessionHeader*>(opened.arena), opened.socket, device);
+    } else {
+        say_no_server(failure.text);
+        if (number == 0 && can_go_native()) {
+            process_state.store(State::kNative, std::memory_order_release);
+            return CUDA_SUCCESS;
+        }
+        status = CUDA_ERROR_SYSTEM_NOT_READY;
+        session.fail(status, device);
     }
-    say_no_server(failure.text);
-    if (can_go_native()) {
-        process_state.store(State::kNative, std::memory_order_release);
-        return CUDA_SUCCESS;
-    }
-    set_error_without_session(CUDA_ERROR_SYSTEM_NOT_READY);
-    process_state.store(State::kLost, std::memory_order_release);
-    return CUDA_ERROR_SYSTEM_NOT_READY;
+    session_count.store(number + 1, std::memory_order_release);
+    process_state.store(State::kRemote, std::memory_order_release);
+    if (number == 0) capture::show_waiting();
+    return status;
 }
 
 CUresult initialise_locked() {
-    if (ready() || native()) return sticky_error();
+    if (ready() || native()) return connected() ? sessions[0].sticky_error() : CUDA_SUCCESS;
     if (state() == State::kForked) return CUDA_ERROR_NOT_INITIALIZED;
     if (!fork_guarded) fork_guarded = pthread_atfork(nullptr, nullptr, in_forked_child) == 0;
     if (real_driver()) {
@@ -113,7 +128,7 @@ CUresult initialise_locked() {
     if (simulated_gpus() > 1) return CUDA_SUCCESS;  // which of them, the first context says
     CUresult status = connect_locked(0);
     if (status != CUDA_SUCCESS) {  // cuInit failed, so it may be tried again
-        set_error_without_session(CUDA_SUCCESS);
+        session_count.store(0, std::memory_order_release);
         process_state.store(State::kFresh, std::memory_order_release);
     }
     return status;
@@ -121,7 +136,8 @@ CUresult initialise_locked() {
 
 }  // namespace
 
-// The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s and lost_server.h's.
+// The other lines that libsmt.so writes to stderr without being asked are Session::tell_fault()'s and
+// lost_server.h's.
 void say_no_server(const char* why) {
     if (said_it.exchange(true)) return;
     const char* format =
@@ -146,19 +162,24 @@ void settle_fallback() {
     if (state() == State::kFresh && can_go_native()) initialise();
 }
 
-CUresult connect(CUdevice device) {
-    if (connected()) return sticky_error();
-    pthread_mutex_lock(&state_lock);
+CUresult connect(CUdevice device, Session** session) {
+    Session* found = find_session(device);
     CUresult status = CUDA_SUCCESS;
-    if (state() == State::kLocal) {
-        status = connect_locked(device);
-    } else if (connected()) {
-        status = sticky_error();
-    } else if (!native()) {
-        status = not_ready();
+    if (!found) {
+        pthread_mutex_lock(&state_lock);
+        found = find_session(device);
+        if (!found && ready()) {
+            status = connect_locked(device);
+            found = find_session(device);
+        } else if (!found && !native()) {
+            status = not_ready();
+        }
+        pthread_mutex_unlock(&state_lock);
     }
-    pthread_mutex_unlock(&state_lock);
-    return status;
+    if (session) *session = found;
+    return found ? found->sticky_error() : status;
 }
+
+CUresult connect() { return connected() ? this_session().sticky_error() : connect(0); }
 
 }  // namespace smt::interpose

@@ -13,6 +13,8 @@
 
 #include <cuda.h>
 
+#include "interpose/process/session.h"
+
 namespace smt::interpose {
 
 // cuInit. Thread-safe; the work is done once.
@@ -22,8 +24,12 @@ CUresult initialise();
 void settle_fallback();
 // The line about a server that cannot be reached, once in a process.
 void say_no_server(const char* why);
-// Opens the session once, for the GPU `device` (a driver ordinal; the first call decides). Afterwards the
-// state is kRemote with SUCCESS, kNative with SUCCESS, or every later call returns the same error.
-CUresult connect(CUdevice device = 0);
+// Opens the session with the server of the GPU `device` (a driver ordinal), once. Afterwards the state is
+// kRemote, with SUCCESS or the error that every later call for this device returns, or kNative with SUCCESS.
+// `session`: null, or where to put the session.
+CUresult connect(CUdevice device, Session** session = nullptr);
+// For a call that names no device: SUCCESS or the error of the thread's session. Opens one for GPU 0 if the
+// process has none.
+CUresult connect();
 
 }  // namespace smt::interpose

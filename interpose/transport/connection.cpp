@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "interpose/process/state.h"
 #include "interpose/transport/identity.h"
 #include "interpose/transport/server_start.h"
 #include "interpose/transport/waiting.h"
@@ -209,17 +208,17 @@ bool open_session(const char* key, const char* visible, SessionOpened& opened, S
     }
 }
 
-CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset) {
+CUresult request_lane(Session& session, int32_t thread, uint32_t& index, uint64_t& offset) {
     OpenLane request;
     request.thread = thread;
     LaneOpened answer{};
     uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
-    int socket_fd = control_socket();
-    // What comes in its place is a farewell, which is left for server_lives().
+    int socket_fd = session.control_socket();
+    // What comes in its place is a farewell, which is left for Session::server_lives().
     if (!send_packet(socket_fd, &request, sizeof request) ||
         !next_is(socket_fd, ControlKind::kLaneOpened, deadline) ||
         !receive_by(deadline, socket_fd, &answer, sizeof answer, nullptr)) {
-        return server_lives() ? CUDA_ERROR_UNKNOWN : sticky_error();
+        return session.server_lives() ? CUDA_ERROR_UNKNOWN : session.sticky_error();
     }
     index = answer.lane;
     offset = answer.offset;

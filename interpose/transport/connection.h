@@ -1,4 +1,4 @@
-// The control socket and the arena: one session for a process.
+// The control socket and the arena of a session.
 //
 // open_session() finds the server of a GPU, starts it if there is none, shakes hands, and maps the arena and
 // the tenant's device range at the server's addresses.
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "interpose/process/session.h"
 #include "runtime/protocol/layout.h"
 
 namespace smt::interpose {
@@ -35,6 +36,6 @@ struct SessionOpened {
 bool open_session(const char* key, const char* visible, SessionOpened& opened, SessionFailure& failure);
 
 // Requests a lane from the session's server. The caller holds the lock.
-CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset);
+CUresult request_lane(Session& session, int32_t thread, uint32_t& index, uint64_t& offset);
 
 }  // namespace smt::interpose

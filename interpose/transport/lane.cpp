@@ -20,16 +20,19 @@ using protocol::Op;
 using protocol::RecordHeader;
 
 constinit thread_local Lane* thread_lane = nullptr;
-constinit std::atomic<uint32_t> lane_count{0};
+constinit PerSession<Lanes> session_lanes;
 
 namespace {
 
 // Guards the list of idle lanes and the opening of new ones. While it is held, the only wait is for the
 // server's reply to OpenLane.
 constinit pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<Lane*> lanes{nullptr};  // kMaxLanes of them, mapped at the first open
-constinit uint32_t idle_head = 0;             // index + 1
-constinit uint32_t idle_lanes = 0;
+struct IdleLanes {
+    uint32_t head;  // index + 1
+    uint32_t count;
+};
+constinit PerSession<IdleLanes> idle_lanes;
+constinit thread_local Lane* lanes_of_thread = nullptr;  // one for each session that the thread has used
 constinit bool key_made = false;
 constinit pthread_key_t thread_end;
 
@@ -45,30 +48,29 @@ void write_bare_record(Lane& lane, Op op) {
 // Waits until everything that the thread sent is executed, or the server is gone. Closing a lane only then
 // means that no lane ever waits for a closed one.
 bool drain(Lane& lane) {
+    Session& session = *lane.session;
     uint64_t end = now_nanoseconds() + spin_nanoseconds();
     while (head_of(lane) < lane.tail) {
         if (now_nanoseconds() < end) {
             pause_cpu();
             continue;
         }
-        if (sticky_error() != CUDA_SUCCESS || !server_lives_sometimes()) return false;
+        if (session.sticky_error() != CUDA_SUCCESS || !session.server_lives_sometimes()) return false;
         usleep(100);
     }
     return true;
 }
 
-// Runs when the thread ends: the lane waits for another thread, or is closed when enough lanes wait.
-void leave_lane(void* value) {
-    Lane* lane = static_cast<Lane*>(value);
-    if (lane != thread_lane) return;  // a fork came between
-    thread_lane = nullptr;
+// The lane waits for another thread, or is closed when enough lanes wait.
+void leave_lane(Lane* lane) {
     lane->header->async_error.exchange(0, std::memory_order_acq_rel);
     pthread_mutex_lock(&lanes_lock);
-    bool keep = idle_lanes < kIdleLanes;
+    IdleLanes& idle = idle_lanes.of(*lane->session);
+    bool keep = idle.count < kIdleLanes;
     if (keep) {
-        lane->next_idle = idle_head;
-        idle_head = lane->index + 1;
-        ++idle_lanes;
+        lane->next_idle = idle.head;
+        idle.head = lane->index + 1;
+        ++idle.count;
     }
     pthread_mutex_unlock(&lanes_lock);
     if (keep || !drain(*lane)) return;
@@ -79,12 +81,25 @@ void leave_lane(void* value) {
     pthread_mutex_unlock(&lanes_lock);
 }
 
+// Runs when the thread ends.
+void leave_lanes(void* value) {
+    Lane* lane = static_cast<Lane*>(value);
+    if (lane != lanes_of_thread) return;  // a fork came between
+    thread_lane = lanes_of_thread = nullptr;
+    while (lane) {
+        Lane* const next = lane->next_of_thread;  // another thread may have the lane then
+        leave_lane(lane);
+        lane = next;
+    }
+}
+
 // Called with lanes_lock held.
-Lane* take_idle() {
-    if (idle_head == 0) return nullptr;
-    Lane* lane = &lane_at(idle_head - 1);
-    idle_head = lane->next_idle;
-    --idle_lanes;
+Lane* take_idle(const Session& session) {
+    IdleLanes& idle = idle_lanes.of(session);
+    if (idle.head == 0) return nullptr;
+    Lane* lane = &session_lanes.of(session).at(idle.head - 1);
+    idle.head = lane->next_idle;
+    --idle.count;
     return lane;
 }
 
@@ -97,26 +112,28 @@ protocol::LaneTimes* times_of(char* base) {
 }
 
 // Called with lanes_lock held.
-Lane* open_new(CUresult& status) {
-    if (!lanes.load(std::memory_order_relaxed)) {
+Lane* open_new(Session& session, CUresult& status) {
+    Lanes& lanes = session_lanes.of(session);
+    if (!lanes.table.load(std::memory_order_relaxed)) {
         void* table = mmap(nullptr, kMaxLanes * sizeof(Lane), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (table == MAP_FAILED) return status = CUDA_ERROR_OUT_OF_MEMORY, nullptr;
-        lanes.store(static_cast<Lane*>(table), std::memory_order_release);
+        lanes.table.store(static_cast<Lane*>(table), std::memory_order_release);
     }
     uint32_t index = 0;
     uint64_t offset = 0;
-    status = request_lane(static_cast<int32_t>(syscall(SYS_gettid)), index, offset);
+    status = request_lane(session, static_cast<int32_t>(syscall(SYS_gettid)), index, offset);
     if (status != CUDA_SUCCESS) return nullptr;
     if (index >= kMaxLanes || offset > protocol::kArenaBytes - protocol::kLaneBytes) {
         return status = CUDA_ERROR_OUT_OF_MEMORY, nullptr;
     }
-    Lane& lane = lane_at(index);
-    char* base = arena_base() + offset;
+    Lane& lane = lanes.at(index);
+    char* base = session.arena_base() + offset;
     lane.header = reinterpret_cast<LaneHeader*>(base);
     lane.ring = base + protocol::kLaneRingOffset;
     lane.reply = base + protocol::kLaneReplyOffset;
-    lane.session = session();
+    lane.session = &session;
+    lane.shared = session.header();
     lane.index = index;
     // Positions continue where the index's last lane ended.
     lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);
@@ -125,8 +142,8 @@ Lane* open_new(CUresult& status) {
     lane.times = times_of(base);
     lane.posted.store(lane.tail, std::memory_order_relaxed);
     lane.live.store(1, std::memory_order_release);
-    if (index >= lane_count.load(std::memory_order_relaxed)) {
-        lane_count.store(index + 1, std::memory_order_seq_cst);
+    if (index >= lanes.count.load(std::memory_order_relaxed)) {
+        lanes.count.store(index + 1, std::memory_order_seq_cst);
     }
     return &lane;
 }
@@ -147,7 +164,7 @@ bool wait_for_space(Lane& lane, uint32_t bytes) {
         if (fits(bytes)) break;
         futex_wait(header.space_wanted, 1, kLivenessMs);
         if (fits(bytes)) break;
-        if (sticky_error() != CUDA_SUCCESS || !server_lives()) return false;
+        if (lane.session->sticky_error() != CUDA_SUCCESS || !lane.session->server_lives()) return false;
     }
     header.space_wanted.store(0, std::memory_order_relaxed);
     return true;
@@ -155,21 +172,28 @@ bool wait_for_space(Lane& lane, uint32_t bytes) {
 
 }  // namespace
 
-Lane& lane_at(uint32_t index) { return lanes.load(std::memory_order_acquire)[index]; }
-
 Lane* open_lane(CUresult& status) {
-    status = connected() ? sticky_error() : connect();
+    Session& session = this_session();
+    status = connected() ? session.sticky_error() : connect();
     if (status != CUDA_SUCCESS) return nullptr;
-    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // the process turned native
+    if (!session.header()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // the process turned native
     pthread_mutex_lock(&lanes_lock);
-    if (!key_made) key_made = pthread_key_create(&thread_end, leave_lane) == 0;
-    Lane* lane = take_idle();
-    if (!lane) lane = open_new(status);
+    if (!key_made) key_made = pthread_key_create(&thread_end, leave_lanes) == 0;
+    Lane* lane = take_idle(session);
+    if (!lane) lane = open_new(session, status);
     pthread_mutex_unlock(&lanes_lock);
     if (!lane) return nullptr;
-    thread_lane = lane;
+    lane->next_of_thread = lanes_of_thread;
+    thread_lane = lanes_of_thread = lane;
     if (key_made) pthread_setspecific(thread_end, lane);
     return lane;
+}
+
+void use_session(Session& session) {
+    Lane* lane = lanes_of_thread;
+    while (lane && lane->session != &session) lane = lane->next_of_thread;
+    thread_session = &session;
+    thread_lane = lane;
 }
 
 char* reserve(Lane& lane, uint32_t bytes) {
@@ -203,13 +227,13 @@ void publish(Lane& lane, uint32_t bytes) {
 }
 
 CUresult pending_error() {
-    CUresult status = sticky_error();
+    CUresult status = this_session().sticky_error();
     if (status != CUDA_SUCCESS || !thread_lane) return status;
     std::atomic<int32_t>& waiting = thread_lane->header->async_error;
     if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
     return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
 }
 
-void forget_lanes() { thread_lane = nullptr; }
+void forget_lanes() { thread_lane = lanes_of_thread = nullptr; }
 
 }  // namespace smt::interpose

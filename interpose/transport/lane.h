@@ -2,8 +2,8 @@
 //
 // A thread opens its lane at its first remote call and returns it when it ends. A returned lane waits for the
 // next new thread, so short-lived threads cost no handshake. Beyond kIdleLanes returned lanes are closed. A
-// later lane may have the same index; its positions continue where the closed one's ended. Lane i is lanes[i]
-// for the whole life of the session, so another thread may always read `posted`.
+// later lane may have the same index; its positions continue where the closed one's ended. Lane i is
+// Lanes::table[i] for the whole life of the session, so another thread may always read `posted`.
 //
 // Rules: only the owning thread writes a Lane. The path of a record takes no lock and no system call, unless
 // the ring is full or the server sleeps.
@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "interpose/process/session.h"
 #include "runtime/protocol/call_times.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
@@ -36,13 +37,15 @@ struct alignas(64) Lane {
     protocol::LaneHeader* header;
     char* ring;
     char* reply;
-    protocol::SessionHeader* session;
-    uint64_t tail;        // position of the next record
-    uint64_t known_head;  // lower bound of the server's position
-    uint32_t reply_seq;   // of the last call with a reply
+    Session* session;
+    protocol::SessionHeader* shared;  // the session's
+    uint64_t tail;                    // position of the next record
+    uint64_t known_head;              // lower bound of the server's position
+    uint32_t reply_seq;               // of the last call with a reply
     uint32_t index;
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
+    Lane* next_of_thread;        // its lane in another session
     protocol::LaneTimes* times;  // null: calls are not timed
     LaneStaging staging;
     // Position after the last record for which other lanes may wait. A synchronous call counts once it is
@@ -50,12 +53,31 @@ struct alignas(64) Lane {
     alignas(64) std::atomic<uint64_t> posted;
 };
 
-// The calling thread's lane, or nullptr. Set by open_lane().
+// The calling thread's lane of this_session(), or nullptr. Set by open_lane().
 extern constinit thread_local Lane* thread_lane;
 
 // Opens the thread's lane, and the session where there is none. nullptr: `status` holds the error.
 Lane* open_lane(CUresult& status);
 inline Lane* this_lane(CUresult& status) { return thread_lane ? thread_lane : open_lane(status); }
+
+// Makes the session the calling thread's, and its lane there the thread's lane.
+void use_session(Session& session);
+
+// Makes a session the calling thread's for a scope. Null: that it has.
+class InSession {
+public:
+    explicit InSession(Session* session) : before_(this_session()) {
+        if (session && session != &before_) use_session(*session);
+    }
+    ~InSession() {
+        if (thread_session != &before_) use_session(before_);
+    }
+    InSession(const InSession&) = delete;
+    InSession& operator=(const InSession&) = delete;
+
+private:
+    Session& before_;
+};
 
 // Space for a record of `bytes` (a multiple of kRecordAlignment, at most kMaxRecordBytes) that does not wrap.
 // Waits while the ring is full. nullptr: the server is gone.
@@ -67,9 +89,14 @@ void publish(Lane& lane, uint32_t bytes);
 // SUCCESS. For calls that promise completion of earlier work, or that send nothing themselves.
 CUresult pending_error();
 
-// How many lanes were ever opened. While it is 1 there is nothing to order.
-extern std::atomic<uint32_t> lane_count;
-Lane& lane_at(uint32_t index);
+// A session's lanes.
+struct Lanes {
+    // How many were ever opened. While it is 1 there is nothing to order.
+    std::atomic<uint32_t> count;
+    std::atomic<Lane*> table;  // kMaxLanes of them, mapped at the first open
+    Lane& at(uint32_t index) { return table.load(std::memory_order_acquire)[index]; }
+};
+extern constinit PerSession<Lanes> session_lanes;
 
 // In the child of a fork: forgets every lane without touching the ring.
 void forget_lanes();

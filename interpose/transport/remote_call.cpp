@@ -1,6 +1,6 @@
 #include "interpose/transport/remote_call.h"
 
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/answers.h"
 #include "interpose/transport/call_timer.h"
 #include "interpose/transport/lane.h"
@@ -35,8 +35,8 @@ CUresult await_reply(Lane& lane) {
         futex_wait(header.reply_seq, seen, kLivenessMs);
         if (answered()) break;
         // After the session's end a call of the server may not return.
-        if (sticky_error() != CUDA_SUCCESS || !server_lives()) {
-            status = sticky_error();
+        if (lane.session->sticky_error() != CUDA_SUCCESS || !lane.session->server_lives()) {
+            status = lane.session->sticky_error();
             break;
         }
     }
@@ -50,9 +50,9 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
     Lane* lane = this_lane(status_);
     if (!lane) [[unlikely]]
         return;
-    if (int32_t fatal = lane->session->fatal.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (int32_t fatal = lane->shared->fatal.load(std::memory_order_relaxed)) [[unlikely]] {
         status_ = static_cast<CUresult>(fatal);
-        tell_fault();
+        lane->session->tell_fault();
         return;
     }
     if (lane->header->async_error.load(std::memory_order_relaxed) != 0) [[unlikely]] {
@@ -68,7 +68,7 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
         bytes += sizeof(RecordStamp);
     char* at = reserve(*lane, static_cast<uint32_t>(bytes));
     if (!at) [[unlikely]] {
-        status_ = sticky_error();
+        status_ = lane->session->sticky_error();
         return;
     }
     writer_ = protocol::Writer(at + sizeof(RecordHeader), payload_bound);
@@ -108,7 +108,7 @@ CUresult RemoteCall::wait() {
     reply_ = protocol::Reader(lane_->reply, size <= protocol::kReplyBytes ? size : 0);
     status_ = static_cast<CUresult>(header.reply_status);
     if (status_ != CUDA_SUCCESS) [[unlikely]]
-        tell_fault();
+        lane_->session->tell_fault();
     return status_;
 }
 
@@ -116,7 +116,8 @@ CUresult RemoteCall::wait() {
 CUresult RemoteCall::recall_or_wait() {
     if (!lane_ || !writer_.good()) return wait();
     const char* payload = lane_->ring + lane_->tail % protocol::kRingBytes + sizeof(RecordHeader);
-    const Question question{op_, static_cast<uint32_t>(writer_.used()), payload, answers_epoch()};
+    const Question question{op_, static_cast<uint32_t>(writer_.used()), payload, answers_epoch(),
+                            lane_->session->number()};
     uint32_t bytes = 0;
     if (recall_answer(question, lane_->reply, &bytes)) {
         reply_ = protocol::Reader(lane_->reply, bytes);

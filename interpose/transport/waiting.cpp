@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "interpose/process/state.h"
+#include "interpose/process/session.h"
 #include "interpose/transport/call_timer.h"
 
 namespace smt::interpose {
@@ -39,7 +39,7 @@ uint64_t spin_nanoseconds() {
 uint64_t look_on_nanoseconds() { return spin_nanoseconds() == kShortSpin ? 0 : kLookOn; }
 
 bool cores_scarce() {
-    const protocol::SessionHeader* const header = session();
+    const protocol::SessionHeader* const header = this_session().header();
     return header && header->cores_scarce.load(std::memory_order_relaxed) != 0;
 }
 
@@ -67,7 +67,7 @@ void futex_wake(std::atomic<uint32_t>& word) {
 
 bool spin_word(uint32_t index, uint64_t value) {
     const TimedWait timed(&protocol::CallTimes::word);
-    std::atomic<uint64_t>& word = completion_word(index);
+    std::atomic<uint64_t>& word = this_session().completion_word(index);
     return look_until([&] { return word.load(std::memory_order_acquire) >= value; });
 }
 

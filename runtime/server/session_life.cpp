@@ -11,6 +11,7 @@
 
 #include "opcodes.gen.h"
 #include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/object_id.h"
 #include "runtime/protocol/packet.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/control_message.h"
@@ -250,6 +251,7 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
+    handles_.number_after(protocol::first_number(arena_.base()));
     open_memory();
     return CUDA_SUCCESS;
 }

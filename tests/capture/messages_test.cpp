@@ -14,6 +14,7 @@
 
 #include "interpose/capture/message.h"
 #include "interpose/capture/programs.h"
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "runtime/server/control_message.h"
 
@@ -23,7 +24,10 @@ int client_socket = -1;
 
 namespace smt::interpose {
 constinit std::atomic<State> process_state{State::kFresh};
-int control_socket() { return client_socket; }
+constinit Session sessions[kMostSessions]{};
+constinit std::atomic<uint32_t> session_count{1};
+constinit thread_local Session* thread_session = &sessions[0];
+int Session::control_socket() const { return client_socket; }
 }  // namespace smt::interpose
 
 using namespace smt;
@@ -89,7 +93,7 @@ TEST_CASE("messages wait for the session", "[capture]") {
     CHECK(server.next().empty());
     show_text("third");
     CHECK_THAT(server.next(), Catch::Contains("third"));
-    for (State gone : {State::kLost, State::kNative, State::kForked}) {
+    for (State gone : {State::kNative, State::kForked}) {
         process_state = gone;
         show_text("nobody's");
     }

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "opcodes.gen.h"
+#include "runtime/protocol/object_id.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
-#include "runtime/server/objects/object_id.h"
 #include "tests/fuzz/lacking.h"
 #include "tests/wire/server.h"
 
@@ -100,6 +100,7 @@ public:
         const uint64_t to = lanes_[lane]->staging().address;
         if (to) std::memcpy(reinterpret_cast<void*>(to), text.data(), text.size());
     }
+    uint64_t first_number() { return protocol::first_number(session_.session().arena().base()); }
     uint64_t known(size_t at) {
         std::lock_guard lock(mutex_);
         return known_[at % known_.size()];
@@ -173,8 +174,7 @@ public:
         if (selector < 0xd0) return client_.known(selector) + static_cast<uint64_t>(int64_t{next<int8_t>()});
         if (selector < 0xe0) return next<uint32_t>();
         if (selector < 0xf0) return next<uint64_t>();
-        return runtime::server::object_id(static_cast<runtime::server::HandleKind>(selector % 16),
-                                          next<uint8_t>());
+        return protocol::object_id(selector % 16, client_.first_number() + next<uint8_t>());
     }
 
     struct Call {

@@ -3,11 +3,13 @@
 
     gpus.py --build build --out OUT [--seconds 500]
 
-Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs). Parts,
-each of which goes on after the failure of another; JSON lines in OUT/gpus.jsonl:
+Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs) and
+build/bin/sim_pair. Parts, each of which goes on after the failure of another; JSON lines in OUT/gpus.jsonl:
 
     own        one training on each GPU at the same time, by --gpu: on the GPU that was asked for, as natively
     sees_both  a program that sees both and uses the second one
+    pair       one program on both (build/bin/sim_pair): kernels, copies between them, events, graphs,
+               threads, wrong handles, a reset. Its native run is beside it
     any        eight programs by --gpu any: four on each
     ranks      NCCL between two processes, natively and under smt, by each of its transports. What fails under
                smt with the default transports is expected (docs/limits.md) and does not count; sockets must
@@ -99,6 +101,17 @@ class Gpus:
         native = [self.finish(self.rank(0, 1, 1))]
         self.compare("sees_both", native, [self.finish(self.rank(0, 1, 1, runtime))])
 
+    def pair(self, runtime):
+        program = str(pathlib.Path(self.options.build).resolve() / "bin" / "sim_pair")
+        for what in ("work", "graphs", "threads", "wrong", "reset"):
+            for where in (None, runtime):
+                if where is None and what == "reset":
+                    continue   # it asks about a handle of a context that is gone
+                _, problem = self.finish(self.start([program, what], where))
+                self.row(part="pair", what=what, native=where is None, right=not problem, problem=problem)
+                if problem and where:
+                    self.failed.append(f"pair {what}")
+
     def any(self, runtime):
         program = self.places.program("matmul_tiled")
         # The last one is placed before the first one ends.
@@ -131,7 +144,7 @@ class Gpus:
                     self.failed.append(f"ranks by {transport}")
 
     def run(self):
-        for part in (self.own, self.sees_both, self.any, self.ranks):
+        for part in (self.own, self.sees_both, self.pair, self.any, self.ranks):
             try:
                 with Runtime(self.places) as runtime:
                     part(runtime)

@@ -80,15 +80,12 @@ def gpus_seen(smt, programs):
 
 
 def one_of_both(smt, programs):
-    """A program that sees both and asks about both computes on the one that it chooses. A context on
-    the other is refused, and counted."""
+    """A program that sees both and asks about both has a session with the one that it uses alone."""
     with Machine(smt, programs) as machine:
         machine.run("on0", "devices", "0")
         assert machine.served() == {"simulated": 1, "simulated-1": 0}
         machine.run("on1", "devices", "1")
         assert machine.served() == {"simulated": 1, "simulated-1": 1}
-        for tenant in "on0", "on1":
-            assert f"({tenant}): cuDevicePrimaryCtxRetain is not supported" in machine.log(), machine.log()
 
 
 def where(machine):
@@ -195,6 +192,46 @@ def killed_alone(smt, programs):
         assert survivors[0].stdout.readline() == "on\n"
         end(survivors[0])
         machine.run("next", "work", "2", "8", options=("--gpu", "1"))
+
+
+def pair(smt, programs, what):
+    """One program on both: the same as natively, with a session on each."""
+    with Machine(smt, programs) as machine:
+        machine.run("both", "pair", what)
+        assert machine.served() == {key: 1 for key in KEYS}
+        assert "not supported" not in machine.log(), machine.log()
+
+
+def pair_works(smt, programs):
+    pair(smt, programs, "work")
+
+
+def pair_of_wrong_handles(smt, programs):
+    pair(smt, programs, "wrong")
+
+
+def pair_of_graphs(smt, programs):
+    pair(smt, programs, "graphs")
+
+
+def pair_of_threads(smt, programs):
+    pair(smt, programs, "threads")
+
+
+def pair_reset(smt, programs):
+    pair(smt, programs, "reset")
+
+
+def pair_loses_one(smt, programs):
+    """The end of one GPU's server leaves the program its other GPU."""
+    with Machine(smt, programs) as machine:
+        program = machine.start("both", "pair", "lost", stdin=subprocess.PIPE)
+        line = program.stdout.readline()
+        assert line == "ready\n", line + program.stdout.read()
+        pid = machine.command("server", "start", "--gpu", "1").split("process ")[1].strip()
+        subprocess.run(["kill", "-KILL", pid], check=True)
+        output, _ = program.communicate("on\n", timeout=PATIENCE)
+        assert program.returncode == 0 and "one is left" in output and "lost the server" in output, output
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "interpose/process/session.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/connect.h"
 #include "interpose/transport/connection.h"
@@ -21,14 +22,14 @@
 namespace smt::interpose {
 
 std::atomic<State> process_state{State::kRemote};
-CUresult connect(CUdevice) { return CUDA_SUCCESS; }
-protocol::SessionHeader shown;  // what the server says
-protocol::SessionHeader* session() { return &shown; }
-char* arena_base() { return nullptr; }
-CUresult sticky_error() { return CUDA_SUCCESS; }
-bool server_lives() { return true; }
-bool server_lives_sometimes() { return true; }
-CUresult request_lane(int32_t, uint32_t&, uint64_t&) { return CUDA_ERROR_OUT_OF_MEMORY; }
+CUresult connect() { return CUDA_SUCCESS; }
+constinit Session sessions[kMostSessions]{};
+constinit thread_local Session* thread_session = &sessions[0];
+void Session::enter(protocol::SessionHeader* header, int, CUdevice) { header_ = header; }
+CUresult Session::sticky_error() const { return CUDA_SUCCESS; }
+bool Session::server_lives() { return true; }
+bool Session::server_lives_sometimes() { return true; }
+CUresult request_lane(Session&, int32_t, uint32_t&, uint64_t&) { return CUDA_ERROR_OUT_OF_MEMORY; }
 
 namespace {
 
@@ -48,6 +49,7 @@ struct TestLane {
 
     TestLane() {
         std::memset(memory.get(), 0, protocol::kLaneBytes);
+        lane.session = &this_session();
         lane.header = reinterpret_cast<LaneHeader*>(memory.get());
         lane.ring = memory.get() + protocol::kLaneRingOffset;
         lane.reply = memory.get() + protocol::kLaneReplyOffset;
@@ -181,8 +183,10 @@ TEST_CASE("a program's thread sleeps as exactly after a wait as before", "[ring]
 
 TEST_CASE("a waiting thread naps where the server says that cores are scarce, and looks on where not",
           "[ring]") {
+    protocol::SessionHeader shown{};  // what the server says
+    this_session().enter(&shown, -1, 0);
     for (const bool scarce : {false, true}) {
-        std::thread thread([scarce] {
+        std::thread thread([scarce, &shown] {
             shown.cores_scarce = scarce;
             prctl(PR_SET_TIMERSLACK, 70'000ul);
             bool napped = false;
@@ -193,7 +197,7 @@ TEST_CASE("a waiting thread naps where the server says that cores are scarce, an
         });
         thread.join();
     }
-    shown.cores_scarce = 0;
+    this_session().enter(nullptr, -1, 0);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 """stubs.gen.cpp: every exported symbol, and the client's half of the generated calls."""
 
 from listings import BANNER
-from table import CLIENT_HANDLES
+from table import CLIENT_HANDLES, SERVER_HANDLES
 
 HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 #include "interpose/entry/stub_support.h"
@@ -11,6 +11,7 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 #include "interpose/driver/coverage.h"
 #include "interpose/driver/device.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/place.h"
 #include "interpose/driver/queries.h"
 #include "interpose/process/real_driver.h"
 #include "interpose/process/state.h"
@@ -62,11 +63,52 @@ def stub(entry, symbol, index):
         answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
     if entry.treatment == "remote":
         answer = f"unless_refused({answer}, {index})"
+    lines += elsewhere(entry, index, answer)
     # The timer stands apart, so that a call that is not timed ends in a jump.
     lines += ["    if (times_calls.load(std::memory_order_relaxed)) [[unlikely]] {",
               f"        const CallTimer timer({index + 1});", f"        return {answer};", "    }",
               f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
+
+
+# Calls that find their session themselves: they are about devices and contexts, or about any memory.
+FIND_THEIR_PLACE = ("init", "context", "device", "pointer")
+HOST_ADDRESSES = {"cuMemFreeHost": "p", "cuMemHostUnregister": "p", "cuMemHostGetFlags": "p",
+                  "cuMemHostGetDevicePointer_v2": "p"}
+
+
+def places(entry):
+    """Expressions for a call's session, the first that is not null (interpose/driver/place.h)."""
+    by_value = [p for p in entry.parameters if "*" not in p.type]
+    found = [f"place_of({p.name})" for kind in ("CUstream", "CUevent") for p in by_value if p.type == kind]
+    streamless = not entry.twin
+    if streamless:
+        found += [f"place_of({p.name})" for p in by_value if p.type in ("CUmodule", "CUfunction")]
+    found += [f"place_of_object(uint64_t({p.name}))" for p in by_value if p.type in SERVER_HANDLES and
+              p.type not in ("CUtexObject", "CUsurfObject", "CUmemoryPool")]
+    if entry.addresses != "copy":
+        found += [f"place_of_memory({p.name})" for p in by_value if p.type == "CUdeviceptr"]
+    if entry.symbol in HOST_ADDRESSES:
+        found.append(f"place_of_memory(uint64_t({HOST_ADDRESSES[entry.symbol]}))")
+    return found
+
+
+def elsewhere(entry, index, answer):
+    """The call where the process has several sessions, and it may be for another one than the thread's."""
+    if entry.treatment in ("early", "real") or entry.area in FIND_THEIR_PLACE:
+        return []
+    found = places(entry)
+    devices = [p.name for p in entry.parameters if p.type == "CUdevice" and entry.treatment == "remote"]
+    twins = [p.name for p in entry.parameters if p.type in CLIENT_HANDLES[2:]]
+    if not found and not devices and not twins:
+        return []
+    lines = ["    if (several_sessions()) [[unlikely]] {", f"        const CallTimer timer({index + 1});"]
+    if devices:
+        lines.append(f"        const InSession in(place_of_device({devices[0]}));")
+    elif found:
+        lines.append(f"        const InSession in(first_place({', '.join(found)}));")
+    lines += [f"        {name} = twin_here({name});" for name in twins]
+    return lines + [f"        return {answer};", "    }"]
 
 
 def arguments_of(entry, symbol):
@@ -130,7 +172,8 @@ def resolve_handles(entry):
         elif p.type in CLIENT_HANDLES:
             find = {"CUevent": "event", "CUfunction": "function", "CUkernel": "function"}.get(p.type, "image")
             lines += [f"    auto* const {p.name}_object = find_{find}({p.name});",
-                      f"    if (!{p.name}_object) return CUDA_ERROR_INVALID_HANDLE;"]
+                      f"    if (!{p.name}_object || !is_here(*{p.name}_object)) "
+                      "return CUDA_ERROR_INVALID_HANDLE;"]
         elif p.type.startswith("const CUlaunchConfig"):
             lines.append(f"    if (!{p.name}) return CUDA_ERROR_INVALID_VALUE;")
         elif p.type == "CUhostFn":

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/server/objects/object_id.h"
+#include "runtime/protocol/object_id.h"
 
 namespace smt::runtime::server {
 
@@ -92,7 +92,7 @@ Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent)
     auto object = std::make_shared<Object>();
     object->kind = kind;
     object->value = value;
-    object->id = named_by_value(kind) ? value : object_id(kind, ++next_);
+    object->id = named_by_value(kind) ? value : protocol::object_id(static_cast<uint32_t>(kind), ++next_);
     object->own = own;
     object->parent = parent;
     object->family = parent ? parent->family : std::make_shared<Family>();

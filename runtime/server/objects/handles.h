@@ -80,6 +80,9 @@ public:
     Handles(const Handles&) = delete;
     Handles& operator=(const Handles&) = delete;
 
+    // Before there is any object: where their numbers begin (protocol/object_id.h).
+    void number_after(uint64_t number) { next_ = number; }
+
     // Registers an object that the driver made for the session and returns its id. Teardown destroys the
     // object. Physical memory that is known already gets one more reference.
     uint64_t adopt(HandleKind kind, uint64_t value);

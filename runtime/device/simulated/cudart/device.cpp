@@ -57,7 +57,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
     return failed;
 }
 
-// The first device at least as new as requested. smt offers one device only.
+// The first device: all that a program sees are alike.
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
     if (!device || !wanted) return cudaErrorInvalidValue;
     if (cudaError_t failed = check_device(0)) return cudaErrorNoDevice == failed ? failed : cudaErrorNoDevice;
@@ -100,7 +100,7 @@ cudaError_t cudaDeviceReset() {
     return from_driver(status);
 }
 
-// There is one device and so no peer: the argument names the device itself or none.
+// No device reaches another one's memory.
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     if (flags != 0) return cudaErrorInvalidValue;
     int device = 0;

@@ -19,15 +19,21 @@ struct Image {
     bool removed;
 };
 
+// Where a variable is in a device's memory. A managed one is in the memory of the first device alone.
+struct Place {
+    uint32_t generation;  // of the address; 0: not resolved yet
+    CUdeviceptr address;
+};
+
 struct Entry {
     enum class Kind : uint8_t { kKernel, kVariable, kManaged } kind;
-    std::atomic<uint32_t> generation;  // of the members after `image`; 0: not resolved yet
+    std::atomic<uint32_t> generation;  // of the kernel; 0: not resolved yet
     const void* host;                  // of a managed variable: the address of the program's pointer
     const char* name;
     size_t bytes;
     Image* image;
     RegisteredKernel kernel;
-    CUdeviceptr address;
+    Place* places;  // of a variable, by device
     Entry* next_in_bucket;
     Entry* next_in_image;
 };
@@ -57,6 +63,11 @@ void add(Image* image, Entry::Kind kind, const void* host, const char* name, siz
     if (!image) return;
     auto* entry = static_cast<Entry*>(calloc(1, sizeof(Entry)));
     if (!entry) return;
+    if (kind != Entry::Kind::kKernel) {
+        const int devices = kind == Entry::Kind::kManaged ? 1 : kMaxDevices;
+        entry->places = static_cast<Place*>(calloc(static_cast<size_t>(devices), sizeof(Place)));
+        if (!entry->places) return free(entry);
+    }
     entry->kind = kind;
     entry->host = host;
     entry->name = name;
@@ -88,17 +99,24 @@ Entry* find_managed_locked(const void* address) {
     return nullptr;
 }
 
+Place& place_of(const Entry& entry) {
+    int device = 0;
+    if (entry.kind != Entry::Kind::kManaged) current_device(&device);
+    return entry.places[device];
+}
+
 CUresult locate_variable(Entry& entry) {
+    Place& place = place_of(entry);
     size_t bytes = 0;
     CUresult status =
         entry.kind == Entry::Kind::kManaged
-            ? driver().cuLibraryGetManaged(&entry.address, &bytes, entry.image->library, entry.name)
-            : driver().cuLibraryGetGlobal(&entry.address, &bytes, entry.image->library, entry.name);
+            ? driver().cuLibraryGetManaged(&place.address, &bytes, entry.image->library, entry.name)
+            : driver().cuLibraryGetGlobal(&place.address, &bytes, entry.image->library, entry.name);
     if (status != CUDA_SUCCESS) return status;
     if (entry.kind == Entry::Kind::kManaged)
-        *static_cast<void**>(const_cast<void*>(entry.host)) = reinterpret_cast<void*>(entry.address);
+        *static_cast<void**>(const_cast<void*>(entry.host)) = reinterpret_cast<void*>(place.address);
     if (bytes) entry.bytes = bytes;
-    entry.generation.store(generation(), std::memory_order_release);
+    place.generation = generation();
     return CUDA_SUCCESS;
 }
 
@@ -188,13 +206,13 @@ cudaError_t find_symbol(const void* host, Symbol& symbol) {
     Entry* entry = find_locked(host, false);
     if (!entry && host) entry = find_managed_locked(host);
     if (!entry) return cudaErrorInvalidSymbol;
-    if (entry->generation.load(std::memory_order_relaxed) != generation()) {
+    if (place_of(*entry).generation != generation()) {
         if (cudaError_t failed = load_locked(*entry->image)) return failed;
         CUresult status = locate_variable(*entry);
         if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidSymbol;
         if (status != CUDA_SUCCESS) return from_driver(status);
     }
-    symbol = {entry->address, entry->bytes};
+    symbol = {place_of(*entry).address, entry->bytes};
     return cudaSuccess;
 }
 
