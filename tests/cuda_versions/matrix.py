@@ -224,8 +224,8 @@ class Matrix:
         exported = set(re.findall(r" T (\w+)", dynamic))
         for version in self.nvcc:
             library = self.toolkit(version) / "lib64" / RUNTIMES[version]
-            names = set(re.findall(rb"\0(cu[A-Z]\w+)(?=\0)", library.read_bytes()))
-            names = {name.decode() for name in names}
+            names = {name.decode() for name in
+                     re.findall(rb"\0(cu[A-Z]\w+)(?=\0)", library.read_bytes())}
             self.table[version]["driver"] = f"{len(names & exported)} of {len(names)}"
             if names - exported:
                 self.differ(version, f"libsmt.so lacks {' '.join(sorted(names - exported))}")
@@ -256,7 +256,8 @@ def make_texts(library, folder):
 def main():
     if sys.argv[1:2] == ["nvrtc"]:
         return make_texts(*sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["build", "check"])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("nvcc", type=pathlib.Path)
@@ -265,7 +266,8 @@ def main():
     options.versions = options.versions or [version for version in RUNTIMES if version != TODAY]
     for version in options.versions:
         if not (options.build / f"cuda-versions/cuda-{version}/finished").exists():
-            parser.error(f"no {options.build}/cuda-versions/cuda-{version}: run tests/cuda_versions/toolkits.py")
+            parser.error(f"no {options.build}/cuda-versions/cuda-{version}: "
+                         "run tests/cuda_versions/toolkits.py")
     matrix = Matrix(options)
     matrix.compile()
     if options.what == "check":
