@@ -2,7 +2,8 @@
 """Programs of older CUDA compilers against those of today's: matrix.py build|check BUILD NVCC [VERSION ...]
 
 build  compiles the examples and tests/gpu/programs with each compiler that toolkits.py laid out in
-       BUILD/cuda-versions and with NVCC, with both runtimes, into BUILD/cuda-versions/programs/VERSION-RUNTIME
+       BUILD/cuda-versions and with NVCC, with both runtimes, into
+       BUILD/cuda-versions/programs/VERSION-RUNTIME
 check  the same, and then, without a GPU:
        images      `smt inspect` finds the same kernels in a program as in that of NVCC, as many managed
        doors       `smt inspect --door` gives as many kernels of machine code a door
@@ -36,10 +37,10 @@ RUNTIMES = {"11.8": "libcudart.so.11.0", "12.4": "libcudart.so.12", "12.8": "lib
 FLAGS = ["-std=c++17", "-O2", "-gencode", "arch=compute_90,code=[sm_90,compute_90]"]
 # They need libraries or headers of CUDA 13, or fault on purpose.
 LEFT_OUT = {"cublas_sgemm", "driver_api", "waits_in_graphs", "fault_client", "device_facts"}
-SIMULATED = ["vector_add", "matmul_tiled", "symbols", "big_params", "histogram_atomics", "default_stream_order",
-             "stream_pipeline", "memory_kinds", "managed", "managed_attach", "async_pool", "graph_capture",
-             "threads", "device_printf", "errors", "managed_symbol", "fork_child", "shared_memory~",
-             "reduction~", "occupancy~", "cooperative~"]
+SIMULATED = ["vector_add", "matmul_tiled", "symbols", "big_params", "histogram_atomics",
+             "default_stream_order", "stream_pipeline", "memory_kinds", "managed", "managed_attach",
+             "async_pool", "graph_capture", "threads", "device_printf", "errors", "managed_symbol",
+             "fork_child", "shared_memory~", "reduction~", "occupancy~", "cooperative~"]
 # What uses functions that a compiler's headers do not have yet.
 NOT_BUILT = {"11.8": {"big_params", "clusters", "graph_capture", "graph_changes", "graph_stops", "managed"},
              "12.4": {"big_params"}}
