@@ -6,7 +6,6 @@
 #   SMT_GENERATED_CLIENT_SOURCES what libsmt.so compiles
 #   SMT_GENERATED_SERVER_SOURCES what smtd compiles
 #   SMT_EXPORTS_MAP              the linker's version script of libsmt.so
-#   SMT_GENERATED_CUDART_SOURCES, SMT_CUDART_EXPORTS_MAP   the same for libcudart.so.13
 find_package(Python3 3.8 REQUIRED COMPONENTS Interpreter)
 
 set(SMT_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
@@ -36,14 +35,15 @@ set(SMT_EXPORTS_MAP ${SMT_GENERATED_DIR}/exports.gen.map)
 set_source_files_properties(${SMT_GENERATED_CLIENT_SOURCES} ${SMT_GENERATED_SERVER_SOURCES}
     ${SMT_GENERATED_DIR}/signature_check.gen.cpp PROPERTIES GENERATED TRUE)
 
-# The same for our CUDA runtime (runtime/device/simulated/cudart/): SMT_CUDART_EXPORTS_MAP and its sources.
+# The same for our CUDA runtime (runtime/device/simulated/cudart/), whose CMakeLists.txt names the files.
 set(SMT_CUDART_DIR ${PROJECT_SOURCE_DIR}/runtime/device/simulated/cudart)
 execute_process(
     COMMAND ${Python3_EXECUTABLE} -B ${SMT_CUDART_DIR}/generate.py --list
     OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" names "${names}")
 list(TRANSFORM names PREPEND ${SMT_GENERATED_DIR}/ OUTPUT_VARIABLE cudart_generated)
-file(GLOB cudart_inputs CONFIGURE_DEPENDS ${SMT_CUDART_DIR}/api/*.api)
+file(GLOB cudart_inputs CONFIGURE_DEPENDS ${SMT_CUDART_DIR}/api/*.api
+    ${SMT_CUDART_DIR}/older/*.api)
 add_custom_command(
     OUTPUT ${SMT_GENERATED_DIR}/cudart_stamp
     BYPRODUCTS ${cudart_generated}
@@ -52,10 +52,7 @@ add_custom_command(
     DEPENDS ${cudart_inputs} ${SMT_CUDART_DIR}/generate.py
     COMMENT "Generating the CUDA runtime from its table"
     VERBATIM)
-set(SMT_GENERATED_CUDART_SOURCES ${SMT_GENERATED_DIR}/cudart_calls.gen.cpp
-    ${SMT_GENERATED_DIR}/cudart_signature_check.gen.cpp)
-set(SMT_CUDART_EXPORTS_MAP ${SMT_GENERATED_DIR}/cudart_exports.gen.map)
-set_source_files_properties(${SMT_GENERATED_CUDART_SOURCES} PROPERTIES GENERATED TRUE)
+set_source_files_properties(${cudart_generated} PROPERTIES GENERATED TRUE)
 
 add_custom_target(smt_generated DEPENDS ${SMT_GENERATED_DIR}/stamp ${SMT_GENERATED_DIR}/cudart_stamp)
 add_custom_target(generated_headers)

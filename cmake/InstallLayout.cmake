@@ -1,7 +1,7 @@
 # Where `cmake --install` puts things, below any prefix, by GNUInstallDirs:
 #
 #   bin/                 smt, smtd, smt-rewrite, smt-index
-#   SMT_LIBRARY_DIR      lib/smt/: libsmt.so, cudart/libcudart.so.13, the demo's programs. Never lib/ itself:
+#   SMT_LIBRARY_DIR      lib/smt/: libsmt.so, cudart/libcudart.so.*, the demo's programs. Never lib/ itself:
 #                        ldconfig would link libsmt.so's SONAME there, libcuda.so.1, and every program would
 #                        get it as its driver.
 #   SMT_PROGRAM_DIR      libexec/smt/: what only smt and smtd start

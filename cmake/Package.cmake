@@ -31,7 +31,7 @@ set(CPACK_THREADS 0)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# libcuda.so.1 and libcudart.so.13 are libraries of this package's, of folders that only smt puts in a
+# libcuda.so.1 and libcudart.so.* are libraries of this package's, of folders that only smt puts in a
 # program's way.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS $<TARGET_FILE_DIR:smt> $<TARGET_FILE_DIR:smt_cudart>)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")

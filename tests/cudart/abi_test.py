@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Our libcudart.so.13 against NVIDIA's: abi_test.py OURS TABLE_GENERATOR IMPORTED [THEIRS]
+"""Our runtimes against NVIDIA's: abi_test.py OURS TABLE_GENERATOR IMPORTED [THEIRS]
 
-Without THEIRS only the table is looked at.
+OURS and THEIRS are libcudart.so.13; without THEIRS only the table is looked at. What NVIDIA's older runtimes
+export is known here by its digest; where a folder that SMT_CUDA_VERSIONS names has them
+(tests/cuda_versions/toolkits.py), name by name.
 """
 
+import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -15,6 +19,10 @@ SYMBOL = re.compile(r"^\s*\d+: [0-9a-f]+\s+\d+ (?:FUNC|OBJECT)\s+GLOBAL DEFAULT\
 # What programs import and this runtime does not have, with docs/limits.md's reasons.
 LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaMemPool(Import|Export)|"
                       r"cudaDeviceDisablePeerAccess")
+
+# Our file, NVIDIA's in a folder of toolkits.py's, and the digest of the sorted names that it exports.
+OLDER = [("libcudart.so.12", "cuda-12.9/lib64/libcudart.so.12", "2a12f9e71eaabbd5"),
+         ("libcudart.so.11.0", "cuda-11.8/lib64/libcudart.so.11.0", "b2d743936f2f1826")]
 
 # Name and text of every error that the library knows, one a line.
 ASK = """
@@ -50,11 +58,22 @@ class Abi(unittest.TestCase):
     def test_one_version(self):
         self.assertEqual({version for _, version in exports(OURS)}, {"libcudart.so.13"})
 
+    def test_older_symbols_and_versions(self):
+        for name, theirs, digest in OLDER:
+            ours = exports(pathlib.Path(OURS).with_name(name))
+            self.assertEqual({version for _, version in ours}, {name})
+            symbols = "\n".join(sorted(symbol for symbol, _ in ours))
+            theirs = pathlib.Path(os.environ.get("SMT_CUDA_VERSIONS", "none")) / theirs
+            if theirs.exists():
+                self.assertEqual(ours ^ exports(theirs), set())
+            self.assertEqual(hashlib.sha256(symbols.encode()).hexdigest()[:16], digest, name)
+
     def test_soname_and_needs(self):
-        dynamic = run("readelf", "-d", "-W", OURS)
-        self.assertIn("soname: [libcudart.so.13]", dynamic)
-        self.assertNotIn("libcuda.so", dynamic)      # found when needed, so that programs start without
-        self.assertNotIn("libstdc++", dynamic)
+        for name in ("libcudart.so.13", *(name for name, _, _ in OLDER)):
+            dynamic = run("readelf", "-d", "-W", pathlib.Path(OURS).with_name(name))
+            self.assertIn(f"soname: [{name}]", dynamic)
+            self.assertNotIn("libcuda.so", dynamic)      # found when needed, so that programs start without
+            self.assertNotIn("libstdc++", dynamic)
 
     @unittest.skipUnless(THEIRS, "no libcudart.so.13 of NVIDIA's here")
     def test_same_error_names_and_texts(self):

@@ -1,7 +1,8 @@
 // What the programs of this folder share: checks, and registration as nvcc generates it.
 //
-// They are compiled by the C++ compiler, not by nvcc, and linked with our libcudart.so.13. Their images
-// are texts that only the fake driver understands (tests/fakes/), behind the wrapper of a fatbin.
+// They are compiled by the C++ compiler, not by nvcc, and linked with our libcudart.so.13 (older.cpp: with
+// an older one). Their images are texts that only the fake driver understands (tests/fakes/), behind the
+// wrapper of a fatbin.
 #pragma once
 
 #include <cuda_runtime.h>

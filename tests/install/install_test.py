@@ -27,7 +27,8 @@ def output_of(*words, code=0, **options):
 def expected_files(build, source, libraries, programs):
     """What a prefix holds, and what it may hold. Parts that this build lacks (no Clang, no nvcc) are expected
     nowhere."""
-    files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so", f"{libraries}/cudart/libcudart.so.13",
+    files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so",
+             *(f"{libraries}/cudart/libcudart.so.{version}" for version in ("13", "12", "11.0")),
              f"{programs}/smt-compile", f"{programs}/smt-keeper",
              f"{programs}/demo.sh",
              "lib/systemd/system/smtd@.service", "lib/sysusers.d/smt.conf",

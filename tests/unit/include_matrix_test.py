@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "interpose/driver": ["interpose/capture", "interpose/process", "interpose/transport", "runtime/protocol",
                          "runtime/settings"],
     "interpose/entry": ["interpose/driver", "interpose/process", "interpose/transport", "runtime/protocol"],
-    # libcudart.so.13, for programs on the simulated device
+    # libcudart.so.*, for programs on the simulated device
     "runtime/device/simulated/cudart": ["runtime/protocol", "runtime/settings"],
     # smtd
     "runtime/image": ["rewriter/ptx"],

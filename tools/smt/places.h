@@ -2,8 +2,10 @@
 // servers leave in the runtime folder.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace smt::tools {
@@ -15,9 +17,13 @@ std::string variable(const char* name);
 std::string own_directory();
 // libsmt.so, in ../lib/smt of an installed tree or in ../lib of a build; empty: not there.
 std::string find_interposer();
-// Our libcudart.so.13 for the simulated device, in the folder cudart beside libsmt.so; empty: not there.
-std::string find_runtime();
+// Our CUDA runtimes for the simulated device, in the folder cudart beside libsmt.so: the newest, and those of
+// programs that CUDA 12 and 11 built.
 inline constexpr const char* kRuntimeFile = "libcudart.so.13";
+inline constexpr std::array<std::string_view, 3> kRuntimeFiles = {kRuntimeFile, "libcudart.so.12",
+                                                                  "libcudart.so.11.0"};
+// The newest of them; empty: not there. The others lie beside it.
+std::string find_runtime();
 // smtd: SMT_SERVER, or beside this program; empty: not there.
 std::string find_server();
 // smt-rewrite, bench_remoting and the like, beside this program or in ../libexec/smt; empty: not there.

@@ -1,5 +1,5 @@
 // smt run: a program with libsmt.so in front of its CUDA driver. This process becomes the program.
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -48,6 +48,10 @@ void put_in_front(const char* list, const std::string& item) {
     ::setenv(list, (others.empty() ? item : item + ":" + others).c_str(), 1);
 }
 
+bool offered(std::string_view runtime) {
+    return std::ranges::find(kRuntimeFiles, runtime) != kRuntimeFiles.end();
+}
+
 // NVIDIA's runtime wants an answer that only NVIDIA's driver has, so programs must take ours. Programs of
 // the driver API alone may hold it without calling it (nvcc links it into all), so no program is refused.
 void warn_of_other_runtime(const std::string& file, const ProgramFile& program) {
@@ -56,11 +60,11 @@ void warn_of_other_runtime(const std::string& file, const ProgramFile& program) 
                    "smt run: {} holds NVIDIA's CUDA runtime, whose calls fail on the simulated device. "
                    "Unless it uses the driver API alone, rebuild it with nvcc -cudart shared.\n",
                    file);
-    if (!program.shared_runtime.empty() && program.shared_runtime != kRuntimeFile)
+    if (!program.shared_runtime.empty() && !offered(program.shared_runtime))
         fmt::print(stderr,
                    "smt run: {} needs {}, whose calls fail on the simulated device, which offers {}. "
-                   "Rebuild it with CUDA 13.\n",
-                   file, program.shared_runtime, kRuntimeFile);
+                   "Rebuild it with CUDA 11.8 or later.\n",
+                   file, program.shared_runtime, fmt::join(kRuntimeFiles, ", "));
 }
 
 void export_simulated_device(const std::string& file) {
@@ -69,11 +73,14 @@ void export_simulated_device(const std::string& file) {
         throw Failure(std::string(kRuntimeFile) + " for the simulated device is not in " + own_directory() +
                       "/../lib/cudart: build it, ./bootstrap.sh build");
     settings::set(settings::Id::kRealDriver, "none");  // it would answer for another device
-    put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
+    const std::string folder = runtime.substr(0, runtime.rfind('/'));
+    put_in_front(environment::kLibraryPath, folder);
     if (file.empty()) return;
     const ProgramFile program = examine_program(file);
     warn_of_other_runtime(file, program);
-    if (program.has_rpath) put_in_front(environment::kPreload, runtime);
+    if (program.has_rpath)
+        put_in_front(environment::kPreload,
+                     offered(program.shared_runtime) ? folder + "/" + program.shared_runtime : runtime);
 }
 
 // The program sees that GPU only, so that it is the program's device 0. Returns the GPU's key; empty: the

@@ -126,13 +126,13 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
     if (!version) return finish(cudaErrorInvalidValue);
-    *version = CUDART_VERSION;
+    *version = kRuntimeVersion;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                     cudaDriverEntryPointQueryResult* answer, CUstream default_stream) {
-    return entry_point(symbol, function, CUDART_VERSION, flags, answer, default_stream);
+    return entry_point(symbol, function, unsigned(kRuntimeVersion), flags, answer, default_stream);
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,

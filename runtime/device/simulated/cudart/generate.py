@@ -3,17 +3,21 @@
 
     generate.py OUTPUT_FOLDER   writes the files below, those that changed only
     generate.py --list          prints their names
-    generate.py --exports       prints every symbol that is exported
+    generate.py --exports [MAJOR]   prints every symbol that the runtime of CUDA MAJOR (13) exports
     generate.py --treatments    prints every function and how it is treated
 """
 
+import copy
+import functools
 import pathlib
 import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
 BANNER = "// Generated from runtime/device/simulated/cudart/api/ by generate.py. Do not edit.\n"
-VERSION = "libcudart.so.13"
+# By CUDA's major version: the library's name and symbol version, and what cudaRuntimeGetVersion says.
+LIBRARIES = {13: ("libcudart.so.13", "CUDART_VERSION"), 12: ("libcudart.so.12", "12090"),
+             11: ("libcudart.so.11.0", "11080")}
 
 TREATMENTS = ("driver", "written", "ordered", "bare", "unsupported")
 LINE = re.compile(r"(?P<treatment>\w+)(?P<early> early)? +(?P<returns>[\w ]+[ "
@@ -48,6 +52,8 @@ class Entry:
             raise TableError(f"cannot read line '{line}'")
         self.area, self.treatment, self.symbol, self.twin = (area, match["treatment"],
                                                              match["symbol"], match["twin"])
+        self.name = self.symbol        # of the function in smt::cudart
+        self.labelled = False          # the header of CUDA 13 has another function of that name, or none
         self.early = bool(match["early"])
         self.returns = (match["returns"] or "cudaError_t ").strip()
         self.has_signature = match["parameters"] is not None
@@ -71,7 +77,7 @@ class Entry:
 
     @property
     def written_name(self):
-        return self.symbol.removesuffix("Async") if self.treatment == "ordered" else self.symbol
+        return self.name.removesuffix("Async") if self.treatment == "ordered" else self.name
 
     def written_signature(self):
         if self.treatment == "ordered":
@@ -80,17 +86,62 @@ class Entry:
         return ", ".join(listed + (["CUstream default_stream"] if self.takes_default_stream else []))
 
 
-def read():
-    entries = []
-    for path in sorted((FOLDER / "api").glob("*.api")):
-        for line in path.read_text().splitlines():
-            if line.strip() and not line.startswith("#"):
-                entries.append(Entry(path.stem, line.strip()))
+def lines_of(path):
+    return [line.strip() for line in path.read_text().splitlines() if line.strip() and line[0] != "#"]
+
+
+def checked(entries):
     symbols = [s for e in entries for s in e.exports()]
     twice = {s for s in symbols if symbols.count(s) > 1}
     if twice:
         raise TableError("listed twice: " + ", ".join(sorted(twice)))
     return entries
+
+
+def older(entries, path):
+    """The table of an older runtime: ENTRIES, those of the next one, as the file at PATH changes them."""
+    later = {entry.symbol: entry for entry in entries}
+    made, seen = dict(later), set()
+    for line in lines_of(path):
+        word, _, rest = line.partition(" ")
+        symbols = rest.split() if word == "gone" else [LINE.match(line)["symbol"] if word in TREATMENTS
+                                                       else rest.split(" = ")[0]]
+        if seen.intersection(symbols):
+            raise TableError(f"{path.name} has two lines for {', '.join(symbols)}")
+        seen.update(symbols)
+        try:
+            if word == "gone":
+                for symbol in symbols:
+                    del made[symbol]
+                continue
+            if word == "same":
+                entry = copy.copy(later[rest.split(" = ")[1]])
+                entry.symbol = symbols[0]
+            else:
+                entry = Entry("older", line)
+        except KeyError as missing:
+            raise TableError(f"{path.name}: the next runtime has no {missing}: '{line}'") from missing
+        entry.labelled = True
+        made[entry.symbol] = entry
+    return checked(list(made.values()))
+
+
+def read():
+    """The tables by CUDA's major version, the newest first."""
+    tables = {13: checked([Entry(path.stem, line) for path in sorted((FOLDER / "api").glob("*.api"))
+                           for line in lines_of(path)])}
+    for major in (12, 11):
+        tables[major] = older(tables[major + 1], FOLDER / "older" / f"{major}.api")
+    return tables
+
+
+def covered(tables):
+    """One entry for each symbol of any runtime; those that CUDA 13 lacks come last."""
+    found = {}
+    for entries in tables.values():
+        for entry in entries:
+            found.setdefault(entry.symbol, entry)
+    return list(found.values())
 
 
 def argument(parameter, default, mapped):
@@ -125,7 +176,7 @@ def body(entry, symbol, index):
         return [f"return finish(unsupported({index}));"]
     if entry.treatment == "bare":
         passed = [argument(p, default, False) for p in entry.parameters]
-        return [f"return smt::cudart::{entry.symbol}({', '.join(passed)});"]
+        return [f"return smt::cudart::{entry.name}({', '.join(passed)});"]
     lines = [f"if (cudaError_t failed = {'begin_early' if entry.early else 'begin'}()) return "
              "finish(failed);"]
     for p in entry.parameters:
@@ -147,7 +198,7 @@ def body(entry, symbol, index):
     return lines + [f"return finish(smt::cudart::{entry.written_name}({', '.join(passed)}));"]
 
 
-def calls(entries):
+def calls(tables, major):
     text = (BANNER + "// Every exported function: is there a device, what do its handles mean, whose work is "
             "it, and what\n"
             "// became of it (the thread's last error).\n#pragma GCC visibility push(default)\n"
@@ -156,49 +207,55 @@ def calls(entries):
             '#include "runtime/device/simulated/cudart/copy_plan.h"\n'
             '#include "runtime/device/simulated/cudart/coverage.h"\n\n'
             "#define EXPORT __attribute__((visibility(\"default\")))\n\nusing namespace smt::cudart;\n\n"
+            f"const int smt::cudart::kRuntimeVersion = {LIBRARIES[major][1]};\n\n"
             "extern \"C\" {\n\n")
-    for index, entry in enumerate(entries):
+    numbers = {entry.symbol: index for index, entry in enumerate(covered(tables))}
+    for entry in tables[major]:
         for symbol in entry.exports():
-            lines = "".join(f"    {line}\n" for line in body(entry, symbol, index))
+            lines = "".join(f"    {line}\n" for line in body(entry, symbol, numbers[entry.symbol]))
             unused = entry.treatment == "unsupported"
             signature = ", ".join(p.type for p in entry.parameters) if unused else entry.signature()
-            text += f"EXPORT {entry.returns} {symbol}({signature}) {{\n{lines}}}\n"
+            function = symbol
+            if entry.labelled:   # a declaration, since only that can give the symbol another name
+                function = f"smt_{symbol}"
+                text += f"EXPORT {entry.returns} {function}({signature}) __asm__(\"{symbol}\");\n"
+            text += f"EXPORT {entry.returns} {function}({signature}) {{\n{lines}}}\n"
     return text + "\n}\n"
 
 
-def written(entries):
+def written(tables):
     text = (BANNER + "// What is written by hand, one file an area. Streams are never null.\n#pragma once\n\n"
-            "#include <cuda_runtime_api.h>\n\n#include \"runtime/device/simulated/cudart/registry.h\"\n"
+            "#include <cuda_runtime_api.h>\n\n#include \"runtime/device/simulated/cudart/older.h\"\n"
+            "#include \"runtime/device/simulated/cudart/registry.h\"\n"
             "#include \"runtime/device/simulated/cudart/runtime.h\"\n\n"
             "namespace smt::cudart {\n\n")
-    seen = set()
-    for e in entries:
-        if e.treatment in ("written", "ordered", "bare") and e.written_name not in seen:
-            seen.add(e.written_name)
-            text += f"{e.returns} {e.written_name}({e.written_signature()});\n"
-    return text + "\n}  // namespace smt::cudart\n"
+    declarations = {f"{e.returns} {e.written_name}({e.written_signature()});\n": None
+                    for entries in tables.values() for e in entries
+                    if e.treatment in ("written", "ordered", "bare")}
+    return text + "".join(declarations) + "\n}  // namespace smt::cudart\n"
 
 
-def coverage(entries):
+def coverage(tables):
     text = (BANNER + "// Every function of the runtime and how it is treated. Its place is its number on "
             "the wire.\n"
             "#pragma once\n\n#include \"coverage.gen.h\"\n\nnamespace smt {\n\n"
             "inline constexpr CoverageLine kRuntimeCoverage[] = {\n")
-    text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n' for e in entries)
+    text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n'
+                    for e in covered(tables))
     return text + "};\n\n}  // namespace smt\n"
 
 
-def exports_map(entries):
-    symbols = sorted(s for e in entries for s in e.exports())
-    return (BANNER.replace("// ", "/* ").rstrip("\n") + f" */\n{VERSION} {{\n    global:\n" +
+def exports_map(tables, major):
+    symbols = sorted(s for e in tables[major] for s in e.exports())
+    return (BANNER.replace("// ", "/* ").rstrip("\n") + f" */\n{LIBRARIES[major][0]} {{\n    global:\n" +
             "".join(f"        {s};\n" for s in symbols) + "    local: *;\n};\n")
 
 
-def signature_check(entries):
+def signature_check(tables):
     text = (BANNER + "// Compiles to nothing: it is the compiler's comparison of the table with NVIDIA's "
             "headers.\n"
             "#include <cuda_runtime_api.h>\n\n#include <cuda_profiler_api.h>\n\n#include <type_traits>\n\n")
-    for e in entries:
+    for e in tables[13]:
         if e.has_signature and not e.symbol.startswith("__"):
             for symbol in e.exports():
                 text += (f"static_assert(std::is_same_v<decltype(&::{symbol}), {e.returns} "
@@ -208,11 +265,11 @@ def signature_check(entries):
 
 
 FILES = {
-    "cudart_calls.gen.cpp": calls,
     "cudart_written.gen.h": written,
     "cudart_coverage.gen.h": coverage,
-    "cudart_exports.gen.map": exports_map,
     "cudart_signature_check.gen.cpp": signature_check,
+    **{f"cudart_calls_{major}.gen.cpp": functools.partial(calls, major=major) for major in LIBRARIES},
+    **{f"cudart_exports_{major}.gen.map": functools.partial(exports_map, major=major) for major in LIBRARIES},
 }
 
 
@@ -223,17 +280,18 @@ def main(arguments):
     if arguments[0] == "--list":
         print("\n".join(FILES))
         return 0
-    entries = read()
+    tables = read()
     if arguments[0] == "--exports":
-        print("\n".join(sorted(s for e in entries for s in e.exports())))
+        major = int(arguments[1]) if len(arguments) > 1 else 13
+        print("\n".join(sorted(s for e in tables[major] for s in e.exports())))
         return 0
     if arguments[0] == "--treatments":
-        print("\n".join(f"{e.symbol} {e.treatment}" for e in entries))
+        print("\n".join(f"{e.symbol} {e.treatment}" for e in tables[13]))
         return 0
     folder = pathlib.Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in FILES.items():
-        path, text = folder / name, make(entries)
+        path, text = folder / name, make(tables)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
     return 0

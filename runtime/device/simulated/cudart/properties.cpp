@@ -1,4 +1,4 @@
-// cudaDeviceProp: the driver's attribute for each field.
+// cudaDeviceProp, today's and that of CUDA 12: the driver's attribute for each field.
 #include <stddef.h>
 #include <string.h>
 
@@ -8,14 +8,23 @@ namespace smt::cudart {
 
 namespace {
 
+constexpr uint16_t kNowhere = UINT16_MAX;  // a struct without that field
+
 struct Fact {
     CUdevice_attribute attribute;
-    uint16_t offset;
+    uint16_t today;  // offsets of the field
+    uint16_t in_12;
     uint16_t bytes;  // 4: int or unsigned; 8: size_t
 };
 
-#define FACT(name, field) \
-    {CU_DEVICE_ATTRIBUTE_##name, offsetof(cudaDeviceProp, field), sizeof(((cudaDeviceProp*)nullptr)->field)}
+#define BYTES(type, field) sizeof(((type*)nullptr)->field)
+#define FACT(name, field)                                                                        \
+    {CU_DEVICE_ATTRIBUTE_##name, offsetof(cudaDeviceProp, field), offsetof(DeviceProp12, field), \
+     BYTES(cudaDeviceProp, field)}
+#define ADDED(name, field) \
+    {CU_DEVICE_ATTRIBUTE_##name, offsetof(cudaDeviceProp, field), kNowhere, BYTES(cudaDeviceProp, field)}
+#define REMOVED(name, field) \
+    {CU_DEVICE_ATTRIBUTE_##name, kNowhere, offsetof(DeviceProp12, field), BYTES(DeviceProp12, field)}
 constexpr Fact kFacts[] = {
     FACT(MAX_SHARED_MEMORY_PER_BLOCK, sharedMemPerBlock),
     FACT(MAX_REGISTERS_PER_BLOCK, regsPerBlock),
@@ -121,19 +130,29 @@ constexpr Fact kFacts[] = {
     FACT(IPC_EVENT_SUPPORTED, ipcEventSupported),
     FACT(CLUSTER_LAUNCH, clusterLaunch),
     FACT(UNIFIED_FUNCTION_POINTERS, unifiedFunctionPointers),
-    FACT(NUMA_CONFIG, deviceNumaConfig),
-    FACT(NUMA_ID, deviceNumaId),
-    FACT(MPS_ENABLED, mpsEnabled),
-    FACT(HOST_NUMA_ID, hostNumaId),
-    FACT(GPU_PCI_DEVICE_ID, gpuPciDeviceID),
-    FACT(GPU_PCI_SUBSYSTEM_ID, gpuPciSubsystemID),
-    FACT(HOST_NUMA_MULTINODE_IPC_SUPPORTED, hostNumaMultinodeIpcSupported),
+    ADDED(NUMA_CONFIG, deviceNumaConfig),
+    ADDED(NUMA_ID, deviceNumaId),
+    ADDED(MPS_ENABLED, mpsEnabled),
+    ADDED(HOST_NUMA_ID, hostNumaId),
+    ADDED(GPU_PCI_DEVICE_ID, gpuPciDeviceID),
+    ADDED(GPU_PCI_SUBSYSTEM_ID, gpuPciSubsystemID),
+    ADDED(HOST_NUMA_MULTINODE_IPC_SUPPORTED, hostNumaMultinodeIpcSupported),
+    REMOVED(CLOCK_RATE, clockRate),
+    REMOVED(GPU_OVERLAP, deviceOverlap),
+    REMOVED(KERNEL_EXEC_TIMEOUT, kernelExecTimeoutEnabled),
+    REMOVED(COMPUTE_MODE, computeMode),
+    REMOVED(MAXIMUM_TEXTURE1D_LINEAR_WIDTH, maxTexture1DLinear),
+    REMOVED(MEMORY_CLOCK_RATE, memoryClockRate),
+    REMOVED(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, singleToDoublePrecisionPerfRatio),
+    REMOVED(COOPERATIVE_MULTI_DEVICE_LAUNCH, cooperativeMultiDeviceLaunch),
 };
 #undef FACT
+#undef ADDED
+#undef REMOVED
+#undef BYTES
 
-}  // namespace
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+template <typename Properties>
+cudaError_t fill(Properties* properties, uint16_t Fact::* offset, int device) {
     if (!properties) return cudaErrorInvalidValue;
     if (cudaError_t failed = check_device(device)) return failed;
     memset(properties, 0, sizeof *properties);
@@ -144,13 +163,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     if (status != CUDA_SUCCESS) return from_driver(status);
     for (const Fact& fact : kFacts) {
         int value = 0;
+        if (fact.*offset == kNowhere) continue;
         // An attribute unknown to an older driver stays 0.
         if (driver().cuDeviceGetAttribute(&value, fact.attribute, device) != CUDA_SUCCESS) continue;
-        char* field = reinterpret_cast<char*>(properties) + fact.offset;
+        char* field = reinterpret_cast<char*>(properties) + fact.*offset;
         size_t wide = size_t(value);
         fact.bytes == sizeof wide ? memcpy(field, &wide, sizeof wide) : memcpy(field, &value, sizeof value);
     }
     return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    return fill(properties, &Fact::today, device);
+}
+
+cudaError_t cudaGetDeviceProperties_v2(DeviceProp12* properties, int device) {
+    return fill(properties, &Fact::in_12, device);
 }
 
 }  // namespace smt::cudart

@@ -15,6 +15,9 @@ namespace smt::cudart {
 
 inline constexpr int kMaxDevices = 32;
 
+// What cudaRuntimeGetVersion says, and whose entry points programs get: each of the libraries has its own.
+extern const int kRuntimeVersion;
+
 extern DriverApi driver_api;  // filled by a successful begin_early()
 inline const DriverApi& driver() { return driver_api; }
 
