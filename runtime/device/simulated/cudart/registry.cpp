@@ -20,7 +20,7 @@ struct Image {
 };
 
 // Where a variable is in a device's memory. A managed one is in the memory of the first device alone.
-struct Place {
+struct VariablePlace {
     uint32_t generation;  // of the address; 0: not resolved yet
     CUdeviceptr address;
 };
@@ -33,7 +33,7 @@ struct Entry {
     size_t bytes;
     Image* image;
     RegisteredKernel kernel;
-    Place* places;  // of a variable, by device
+    VariablePlace* places;  // of a variable, by device
     Entry* next_in_bucket;
     Entry* next_in_image;
 };
@@ -65,7 +65,8 @@ void add(Image* image, Entry::Kind kind, const void* host, const char* name, siz
     if (!entry) return;
     if (kind != Entry::Kind::kKernel) {
         const int devices = kind == Entry::Kind::kManaged ? 1 : kMaxDevices;
-        entry->places = static_cast<Place*>(calloc(static_cast<size_t>(devices), sizeof(Place)));
+        entry->places =
+            static_cast<VariablePlace*>(calloc(static_cast<size_t>(devices), sizeof(VariablePlace)));
         if (!entry->places) return free(entry);
     }
     entry->kind = kind;
@@ -99,14 +100,14 @@ Entry* find_managed_locked(const void* address) {
     return nullptr;
 }
 
-Place& place_of(const Entry& entry) {
+VariablePlace& place_of(const Entry& entry) {
     int device = 0;
     if (entry.kind != Entry::Kind::kManaged) current_device(&device);
     return entry.places[device];
 }
 
 CUresult locate_variable(Entry& entry) {
-    Place& place = place_of(entry);
+    VariablePlace& place = place_of(entry);
     size_t bytes = 0;
     CUresult status =
         entry.kind == Entry::Kind::kManaged
