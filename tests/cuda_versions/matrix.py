@@ -35,6 +35,7 @@ TODAY = "today"
 RUNTIMES = {"11.8": "libcudart.so.11.0", "12.4": "libcudart.so.12", "12.8": "libcudart.so.12",
             "12.9": "libcudart.so.12", TODAY: "libcudart.so.13"}
 FLAGS = ["-std=c++17", "-O2", "-gencode", "arch=compute_90,code=[sm_90,compute_90]"]
+OF_EXAMPLES = ["-fmad=false", "-Xcompiler", "-ffp-contract=off"]   # as examples/CMakeLists.txt has it
 # They need libraries or headers of CUDA 13, or fault on purpose.
 LEFT_OUT = {"cublas_sgemm", "driver_api", "waits_in_graphs", "fault_client", "device_facts"}
 SIMULATED = ["vector_add", "matmul_tiled", "symbols", "big_params", "histogram_atomics",
@@ -94,7 +95,7 @@ class Matrix:
         environment = {k: v for k, v in os.environ.items() if k not in ("CPATH", "NVCC_PREPEND_FLAGS")}
         environment["PATH"] = "/usr/bin:/bin"
         with tempfile.TemporaryDirectory() as scratch:
-            begin = [self.nvcc[version], *FLAGS]
+            begin = [self.nvcc[version], *FLAGS, *(OF_EXAMPLES if source.parent.name == "examples" else [])]
             if version == "11.8":   # its newest host compiler is g++ 11; that of Debian 12 does as well
                 begin.append("-allow-unsupported-compiler")
             run(*begin, "-c", source, "-o", f"{scratch}/object.o", env=environment)
