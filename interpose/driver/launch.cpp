@@ -82,6 +82,7 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
 }  // namespace
 
 bool takes_managed(const Function& function, const Parameters& parameters) {
+    if (!parameters.buffer && !parameters.each) return false;  // it has none
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
         const ParameterInfo& info = function.parameters[i];
         const char* value = parameters.buffer ? static_cast<const char*>(parameters.buffer) + info.offset
@@ -114,7 +115,7 @@ CUresult find_parameters(const Function& function, void** kernel_params, void** 
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (function.parameter_bytes && (!parameters.buffer || bytes < function.parameter_bytes))
+    if (function.parameter_count && (!parameters.buffer || bytes < function.parameter_bytes))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }

@@ -45,6 +45,7 @@ inline void pack_parameters(const Function& function, const Parameters& paramete
         std::memcpy(to, parameters.buffer, function.parameter_bytes);
         return;
     }
+    if (!parameters.each) return;  // it has none
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
         protocol::ParameterInfo info = function.parameters[i];
         // Fast path: nearly every parameter is a pointer, a number or a small struct of them.
