@@ -27,7 +27,6 @@ readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 # A cluster of one node for tests, and what the plugin is compiled with.
 readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev libhwloc15)
 readonly TIDY_SECONDS=60   # that CI gives clang-tidy
-readonly MOST_RUN_AGAIN=8  # failed tests; more are no accident
 # What ccache does not have is compiled at once, not preprocessed first, which takes an eighth of the time.
 export CCACHE_DEPEND=1
 
@@ -166,17 +165,21 @@ build() {
     fi
 }
 
-# PRESET; adds it to `failed` where a test fails. What fails is run again with nothing beside it: a test that
-# fails then too fails the run. One that passes then is a finding all the same, which report_failures names.
+# PRESET; adds it to `failed` where a test fails. A few that fail are run again with nothing beside them: a test
+# that does not pass then fails the run. One that passes is a finding all the same: report_failures names it.
 test_preset() {
     local first=$PWD/build/tests-$1.xml again=$PWD/build/tests-$1-again.xml
     say "testing preset $1"
     rm -f "$first" "$again"
     reports+=("$first")
     ctest --preset "$1" --output-junit "$first" && return
-    if [[ -f $first ]] && (( $(grep -c 'status="fail"' "$first") <= MOST_RUN_AGAIN )); then
+    if [[ -f $first ]] && tests/failed_tests.py --run-again "$first"; then
         say "testing again what failed, one at a time"
-        ctest --preset "$1" --rerun-failed --parallel 1 --output-junit "$again" && return
+        ctest --preset "$1" --rerun-failed --parallel 1 --output-junit "$again" || true
+        if tests/failed_tests.py "$first" "$again" >/dev/null; then
+            doubtful+=("$1")
+            return
+        fi
     fi
     failed+=("$1")
 }
@@ -205,7 +208,7 @@ check_changes() {
 # minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
 # sanitizers.
 run_tests() {
-    local preset failed=() reports=() compiler=()
+    local preset failed=() doubtful=() reports=() compiler=()
     # What a checkout in another folder compiled is found. A debugger looks for its sources there.
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
     prepare
@@ -229,6 +232,7 @@ run_tests() {
     fi
     report_failures
     (( ${#failed[@]} == 0 )) || fail "failed: ${failed[*]}"
+    (( ${#doubtful[@]} == 0 )) || say "WARNING: some passed only when they ran again alone; see above"
     say "all tests passed; those with label gpu were left out (ctest --preset gpu runs them)"
 }
 

@@ -36,10 +36,9 @@ bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessor
     if (fits != fits_ || known() || ctas != tried()) return false;  // of before something was decided
     crowded_ = done.late > kMostLate ? crowded_ + 1 : 0;
     if (crowded_ >= kMostCrowded) {
-        begin(fits);
-        best_ = 1;  // of no trial
-        too_few_ = fits - 1;
-        return true;
+        if (best_ == 0) best_ = 1;  // of no trial
+        too_few_ = enough_ - 1;
+        return false;
     }
     if (crowded_ > 0) return false;
     const bool few = done.stopped && done.blocks < kBlocksStopped * done.workers;

@@ -30,9 +30,9 @@ public:
     static constexpr uint64_t kBlocksStopped = 8;  // per worker of a stopped launch, or it is ignored
     // Launches in a row that were ignored: blocks are long, and any number counts.
     static constexpr int kMostShort = 32;
-    // Of a launch's duration, that its CTAs begin behind it, on average. More is the doing of others.
+    // A launch is late if its CTAs begin later than this part of its duration, on average: others' doing.
     static constexpr double kMostLate = 0.15;
-    // Launches in a row that were late: others are always there, and the count is all that fit.
+    // Launches in a row that were late: others are always there, and the search ends with what it has.
     static constexpr int kMostCrowded = 32;
     // Tolerance at most, for blocks that were a worker's last before a stop.
     static constexpr double kMostForLast = 0.015;
@@ -53,7 +53,7 @@ public:
         bool stopped = false;
         double late = 0;  // late_part()
     };
-    // Reports a launch with `ctas` CTAs on each of `multiprocessors` SMs. True: the count is known now.
+    // Reports a launch with `ctas` CTAs on each of `multiprocessors` SMs. True: the count is found.
     // Workers that were stopped after a few blocks are ignored. The last block of other stopped workers ran
     // beside fewer CTAs, so half of these blocks are tolerated, at most kMostForLast: more would accept one
     // CTA where two are needed (measured: md5_hash does 0.95 with one).

@@ -12,9 +12,9 @@ Triton    triton/, made by its kernels.py
 
 A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, nvcc makes one text of a
 source, and a case goes to NVRTC and every other one to Clang; with --thorough for each, a text for each, and
-all to both. One that is for one architecture only (sm_90a) is
-tried for that. What came out must assemble wherever what went in does, and that must be somewhere. A module
-that is left as it was is counted by its reason. With OUTPUT the texts stay there.
+all to both. One that is for one architecture only (sm_90a) is tried for that. What came out must assemble
+wherever what went in does, and that must be somewhere. A module that is left as it was is counted by its
+reason. With OUTPUT the texts stay there.
 """
 import collections
 import concurrent.futures

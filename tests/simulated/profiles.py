@@ -304,9 +304,9 @@ def slice_cost(smt, programs):
         print(f"slices of {after} blocks by what they cost")
         # The first decision goes by what was kept, later ones by what is learnt meanwhile. A slice is as
         # large as one of the two needs: the one with longer blocks, or the one whose slices cost more.
-        least, most = (part(cost.values()) / 50_000 for part in (min, max))
         parts = [after[0] / each for each in before]
-        assert any(0.8 * least < each < 1.2 * most for each in parts), (parts, least, most)
+        assert any(abs(part * 50_000 / each - 1) < 0.2 for part in parts for each in cost.values()), \
+            (parts, cost)
 
 
 def under(place, policy, *programs):

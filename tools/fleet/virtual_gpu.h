@@ -2,10 +2,9 @@
 // can be told exactly: no thread, no clock, the same in every run.
 //
 // What it has: multiprocessors that CTAs share by their resources; a pipeline in each, and memory for all of
-// them
-// (`Work`), which slow CTAs down where they ask for more than there is; a queue in which launches are served
-// in the order in which they came, and one that finds no room at all holds up the later ones. A CTA of a
-// managed kernel goes on from block to block until its launch has no more, is stopped, or its
+// them (`Work`), which slow CTAs down where they ask for more than there is; a queue in which launches are
+// served in the order in which they came, and one that finds no room at all holds up the later ones. A CTA of
+// a managed kernel goes on from block to block until its launch has no more, is stopped, or its
 // multiprocessor's quota has fallen; it leaves between two blocks. What begins or grows does so kStart after
 // it was decided.
 //

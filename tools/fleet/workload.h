@@ -3,7 +3,7 @@
 // Which tenant comes, how often it does what it did in its recording (1, 2, 4 or 8 times), how much memory it
 // needs (`kLeast` to `kMost` of a GPU, small ones as often as large ones in each octave: a recording does not
 // say) and when it comes (exponential times between) is drawn from the seed. The same seed gives the same
-// workload on every machine.
+// workload on one machine.
 #pragma once
 
 #include <cstdint>

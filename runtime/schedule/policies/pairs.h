@@ -54,7 +54,8 @@ public:
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
 
-    // A pair that best() of these kernels would compute, for any `one`; null: there is none.
+    // A pair that best() of these kernels would compute, for any `one` of the first two of its kind; null:
+    // there is none.
     std::unique_ptr<Study> study(const Kernels& kernels, const Device& device);
     void learn(std::unique_ptr<Study> study);
 

@@ -141,7 +141,7 @@ class Runtime:
                 continue
         return found
 
-    def stop(self, patience=5.0):
+    def stop(self, patience=15.0):
         for _ in self._ask(KIND_STOP):
             pass
         end = time.monotonic() + patience
