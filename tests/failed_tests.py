@@ -5,8 +5,8 @@
     failed_tests.py --run-again FIRST.xml       whether it makes sense to run again what failed
 
 The files are ctest's (--output-junit): the first of all tests, the second of those that failed in the first,
-run again with nothing beside them. Exits 1 where a test failed and did not pass afterwards, and where a second
-run makes no sense: of many failures, and of what a sanitizer has seen, which is a defect if it is seen once.
+run again with nothing beside them. Exits 1 where a test failed and did not pass afterwards, and where a
+second run makes no sense: of many failures, and of what a sanitizer has seen, which is a defect at once.
 """
 import pathlib
 import re
