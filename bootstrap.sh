@@ -165,7 +165,7 @@ build() {
     fi
 }
 
-# PRESET; adds it to `failed` where a test fails. A few that fail are run again with nothing beside them: a test
+# PRESET; adds it to `failed` where a test fails. A few that fail are run again with nothing beside them: one
 # that does not pass then fails the run. One that passes is a finding all the same: report_failures names it.
 test_preset() {
     local first=$PWD/build/tests-$1.xml again=$PWD/build/tests-$1-again.xml
