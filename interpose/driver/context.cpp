@@ -110,7 +110,12 @@ void follow_context() {
     const CUcontext handle = current_context();
     const Context* context = handle ? find_context(handle) : nullptr;
     Session* session = &sessions[0];
-    if (context) connect(device_of(context), &session);
+    if (context) {
+        const CUdevice device = device_of(context);
+        session = place_of_session(device);
+        // The process's first session is left to the first call that needs it, which opens that of device 0.
+        if (!session && (connected() || device != 0)) connect(device, &session);
+    }
     if (session && session != thread_session) use_session(*session);
 }
 
@@ -162,6 +167,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     const CUresult status = enter_device(device);
     if (status != CUDA_SUCCESS) return status;
     if (native()) return real_driver()->cuDevicePrimaryCtxRetain(context, device);
+    follow_context();  // the current one may have been there before its session
     Lock lock(contexts_lock);
     *context = token_of(device);
     ++primaries[device].retained;
@@ -181,7 +187,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
         last = created[device] == 0;
     }
     CUresult status = CUDA_SUCCESS;
-    const InSession in(place_of_session(device));
+    Session* const place = place_of_session(device);
+    if (!place) return CUDA_SUCCESS;
+    const InSession in(place);
     if (last) {
         status = free_everything(token_of(device));
     } else {
@@ -195,7 +203,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     Context& context = primaries[device].context;
     if (context.live.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
-    const InSession in(place_of_session(device));
+    Session* const place = place_of_session(device);
+    if (!place) return CUDA_SUCCESS;
+    const InSession in(place);
     CUresult status = free_everything(token_of(device));
     context.live.store(0, std::memory_order_release);
     return status;
@@ -245,8 +255,8 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
                primaries[found->device].context.live.load(std::memory_order_relaxed) == 0;
     }
     CUresult status = CUDA_SUCCESS;
-    {
-        const InSession in(place_of_session(found->device));
+    if (Session* const place = place_of_session(found->device)) {
+        const InSession in(place);
         status = last ? free_everything(context) : CUDA_SUCCESS;
         if (!last) {
             drop_local_storage(context);
@@ -365,7 +375,9 @@ CUresult cuCtxSynchronize() {
 CUresult cuCtxSynchronize_v2(CUcontext context) {
     const Context* found = find_context(context);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    const InSession in(place_of_session(device_of(found)));
+    Session* const place = place_of_session(device_of(found));
+    if (!place && connected()) return CUDA_SUCCESS;
+    const InSession in(place);
     return synchronize_session();
 }
 

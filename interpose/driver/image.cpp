@@ -93,7 +93,8 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
     return CUDA_SUCCESS;
 }
 
-CUresult unload_image(Image* image) {
+CUresult unload_image(Image* image, bool* released) {
+    if (released) *released = false;
     CUresult earlier = order_after_all();
     forget_answers();  // the next image's kernels may have the same numbers
     CUresult status = call_despite_error(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier);
@@ -101,6 +102,7 @@ CUresult unload_image(Image* image) {
     driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));
     driver::drop_ranges(driver::Memory::kManaged, reinterpret_cast<uint64_t>(image));
     release(image);
+    if (released) *released = true;
     return earlier;
 }
 

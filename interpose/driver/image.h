@@ -59,8 +59,9 @@ private:
 // Sends the record for the image that was uploaded last on this lane and creates its object.
 CUresult load_image(protocol::ImageOwner owner, const void* data, uint64_t bytes, JitOptions& jit,
                     const protocol::JitOption* library_options, uint32_t library_option_count, Image*& image);
-// Unloads the server's and the client's part of an image.
-CUresult unload_image(Image* image);
+// Unloads the server's and the client's part of an image. `released`: null, or where to say whether the
+// client's part is gone: another thread may have taken its place since.
+CUresult unload_image(Image* image, bool* released = nullptr);
 CUresult image_global(Image& image, protocol::Op op, const char* name, CUdeviceptr* address, size_t* bytes);
 
 }  // namespace smt::interpose

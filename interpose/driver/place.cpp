@@ -1,5 +1,6 @@
 #include "interpose/driver/place.h"
 
+#include "interpose/driver/queries.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/transport/connect.h"
 #include "runtime/protocol/object_id.h"
@@ -27,8 +28,8 @@ Session* place_of_memory(uint64_t address) {
 }
 
 Session* place_of_device(CUdevice device) {
-    Session* session = nullptr;
-    connect(device, &session);
+    Session* session = place_of_session(device);
+    if (!session && device_exists(device)) connect(device, &session);
     return session;
 }
 

@@ -26,6 +26,7 @@ inline Session* place_of(CUevent handle) {
 Session* place_of(CUmodule handle);
 Session* place_of(CUfunction handle);
 Session* place_of_memory(uint64_t address);
+// Null: there is no such device.
 Session* place_of_device(CUdevice device);
 // The device's session, if there is one.
 Session* place_of_session(CUdevice device);

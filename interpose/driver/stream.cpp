@@ -40,14 +40,15 @@ CUresult ask(protocol::Op op, CUstream stream) {
 }
 
 // No GPU tells another one of its events: the thread waits, and what it enqueues later is behind the event.
-CUresult wait_for_another_device(CUstream stream, CUevent event) {
+CUresult wait_for_another_device(CUstream stream, const Event& event, CUevent handle) {
+    if (event.captured.load(std::memory_order_relaxed)) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     if (any_capture_active()) {
         CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
         if (CUresult status = capture_status(stream, &capture); status != CUDA_SUCCESS) return status;
         if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    const InSession in(place_of(event));
-    return driver::cuEventSynchronize(event);
+    const InSession in(event.session);
+    return driver::cuEventSynchronize(handle);
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     uint32_t reference;
     Event* object = find_event(event);
     if (!object || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!is_here(*object)) return wait_for_another_device(stream, event);
+    if (!is_here(*object)) return wait_for_another_device(stream, *object, event);
     if (CUresult status = order_after(*object); status != CUDA_SUCCESS) return status;
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kStreamWaitEvent, sizeof(protocol::StreamWaitEvent));

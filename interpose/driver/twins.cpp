@@ -11,10 +11,8 @@
 
 namespace smt::interpose {
 
-// What all twins have in common. `images` is the list of them; `lock` guards it, and is held while one is
-// loaded, so that no session loads it twice.
+// What all twins have in common. `images` is the list of them.
 struct Twins {
-    pthread_mutex_t lock;
     Image* images;
     const void* data;
     uint64_t bytes;
@@ -23,6 +21,10 @@ struct Twins {
 };
 
 namespace {
+
+// Guards all Twins, their lists, the rings of kernels, and Image::twins. It is held while a twin is loaded,
+// so that no session loads it twice.
+constinit pthread_mutex_t twins_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool sees_several_devices() {
     int count = 0;
@@ -37,9 +39,8 @@ Image* find_twin(Twins& twins) {
     return nullptr;
 }
 
-// Before an image goes: no kernel names one of its kernels then.
+// Before an image goes: no kernel names one of its kernels then. Called with twins_lock held.
 void break_rings(Twins& twins) {
-    Lock lock(twins.lock);
     for (Image* image = twins.images; image; image = image->next_twin) {
         Function* function = image->functions.load(std::memory_order_acquire);
         for (; function; function = function->next) function->twin.store(nullptr, std::memory_order_relaxed);
@@ -62,18 +63,19 @@ void keep_source(Image& image, const void* data, uint64_t bytes, bool preserved,
         if (!twins->copy) return free_twins(twins);
         data = std::memcpy(twins->copy, data, bytes);
     }
-    pthread_mutex_init(&twins->lock, nullptr);
     twins->images = &image;
     twins->data = data;
     twins->bytes = bytes;
     twins->jit = jit.without_logs();
+    Lock lock(twins_lock);
     image.twins = twins;
 }
 
 Image* twin_here(Image* image) {
-    if (!image || image->session == thread_session || !image->twins) return image;
+    if (!image || image->session == thread_session) return image;
+    Lock lock(twins_lock);
+    if (!image->twins) return image;
     Twins& twins = *image->twins;
-    Lock lock(twins.lock);
     if (Image* known = find_twin(twins)) return known;
     Image* made = nullptr;
     JitOptions jit = twins.jit;
@@ -88,7 +90,7 @@ Image* twin_here(Image* image) {
 
 // Found again by a launch without a lock: a kernel keeps its twins in a list to which the newest is added.
 Function* twin_here(Function* function) {
-    if (!function || function->image->session == thread_session || !function->image->twins) return function;
+    if (!function || function->image->session == thread_session) return function;
     for (Function* each = function->twin.load(std::memory_order_acquire); each;
          each = each->twin.load(std::memory_order_acquire)) {
         if (each == function) break;
@@ -98,7 +100,8 @@ Function* twin_here(Function* function) {
     Function* made = nullptr;
     if (image == function->image || fetch_function(*image, function->name, made) != CUDA_SUCCESS)
         return function;
-    Lock lock(image->twins->lock);
+    Lock lock(twins_lock);
+    if (!image->twins || image->twins != function->image->twins) return function;  // a reset came between
     if (made->twin.load(std::memory_order_relaxed)) return made;  // another thread was faster
     Function* const next = function->twin.load(std::memory_order_relaxed);
     made->twin.store(next ? next : function, std::memory_order_release);  // the list is a ring
@@ -124,28 +127,42 @@ CUkernel twin_here(CUkernel handle) {
 }
 
 CUresult unload_twins(Image* image) {
-    Twins* const twins = image->twins;
+    Twins* twins;
+    Image* each;
+    {
+        Lock lock(twins_lock);
+        twins = image->twins;
+        each = twins ? twins->images : nullptr;
+        if (twins) {
+            break_rings(*twins);
+            twins->images = nullptr;
+        }
+        for (Image* twin = each; twin; twin = twin->next_twin) twin->twins = nullptr;
+    }
     if (!twins) return unload_image(image);
     CUresult status = CUDA_SUCCESS;
-    Image* each = twins->images;
-    break_rings(*twins);
-    twins->images = nullptr;
+    Image* kept = nullptr;
     while (each) {
         Image* const next = each->next_twin;
         const InSession in(each->session);
-        const CUresult result = unload_image(each);
+        bool released;
+        const CUresult result = unload_image(each, &released);
         if (status == CUDA_SUCCESS) status = result;
-        if (each->live.load(std::memory_order_relaxed)) {  // its server refused
-            each->next_twin = twins->images;
-            twins->images = each;
+        if (!released) {  // its server refused
+            each->next_twin = kept;
+            kept = each;
         }
         each = next;
     }
-    if (!twins->images) free_twins(twins);
+    Lock lock(twins_lock);
+    twins->images = kept;
+    for (Image* twin = kept; twin; twin = twin->next_twin) twin->twins = twins;
+    if (!kept) free_twins(twins);
     return status;
 }
 
 void forget_twins_here() {
+    Lock lock(twins_lock);
     for_each_image(
         [](Image& image, void*) {
             Twins* const twins = image.twins;

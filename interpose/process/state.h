@@ -9,7 +9,7 @@
 // once.
 //
 // kRemote: a session was opened, or could not be. Which error its calls return then, or after its server
-// died, the session says (session.h).
+// died, the session says (session.h). There is no state for a lost server: Session::open() says it.
 //
 // kNative: every entry point forwards to the real driver. The state is reached only before any handle or
 // table of ours is given out, so the first call decides, for GPU 0 of the visible ones.

@@ -24,15 +24,16 @@ constinit PerSession<Lanes> session_lanes;
 
 namespace {
 
-// Guards the list of idle lanes and the opening of new ones. While it is held, the only wait is for the
-// server's reply to OpenLane.
-constinit pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
 struct IdleLanes {
+    // Guards the session's list of idle lanes and the opening of new ones. While it is held, the only wait is
+    // for the server's reply to OpenLane.
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     uint32_t head;  // index + 1
     uint32_t count;
 };
 constinit PerSession<IdleLanes> idle_lanes;
 constinit thread_local Lane* lanes_of_thread = nullptr;  // one for each session that the thread has used
+constinit pthread_mutex_t key_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit bool key_made = false;
 constinit pthread_key_t thread_end;
 
@@ -64,21 +65,21 @@ bool drain(Lane& lane) {
 // The lane waits for another thread, or is closed when enough lanes wait.
 void leave_lane(Lane* lane) {
     lane->header->async_error.exchange(0, std::memory_order_acq_rel);
-    pthread_mutex_lock(&lanes_lock);
     IdleLanes& idle = idle_lanes.of(*lane->session);
+    pthread_mutex_lock(&idle.lock);
     bool keep = idle.count < kIdleLanes;
     if (keep) {
         lane->next_idle = idle.head;
         idle.head = lane->index + 1;
         ++idle.count;
     }
-    pthread_mutex_unlock(&lanes_lock);
+    pthread_mutex_unlock(&idle.lock);
     if (keep || !drain(*lane)) return;
     // Once the server receives the request, the next thread may get a lane of this index.
-    pthread_mutex_lock(&lanes_lock);
+    pthread_mutex_lock(&idle.lock);
     lane->live.store(0, std::memory_order_release);
     write_bare_record(*lane, Op::kCloseLane);
-    pthread_mutex_unlock(&lanes_lock);
+    pthread_mutex_unlock(&idle.lock);
 }
 
 // Runs when the thread ends.
@@ -93,9 +94,8 @@ void leave_lanes(void* value) {
     }
 }
 
-// Called with lanes_lock held.
-Lane* take_idle(const Session& session) {
-    IdleLanes& idle = idle_lanes.of(session);
+// Called with the session's lock held.
+Lane* take_idle(const Session& session, IdleLanes& idle) {
     if (idle.head == 0) return nullptr;
     Lane* lane = &session_lanes.of(session).at(idle.head - 1);
     idle.head = lane->next_idle;
@@ -111,7 +111,7 @@ protocol::LaneTimes* times_of(char* base) {
     return reinterpret_cast<protocol::LaneTimes*>(base + offset);
 }
 
-// Called with lanes_lock held.
+// Called with the session's lock held.
 Lane* open_new(Session& session, CUresult& status) {
     Lanes& lanes = session_lanes.of(session);
     if (!lanes.table.load(std::memory_order_relaxed)) {
@@ -177,15 +177,19 @@ Lane* open_lane(CUresult& status) {
     status = connected() ? session.sticky_error() : connect();
     if (status != CUDA_SUCCESS) return nullptr;
     if (!session.header()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // the process turned native
-    pthread_mutex_lock(&lanes_lock);
+    pthread_mutex_lock(&key_lock);
     if (!key_made) key_made = pthread_key_create(&thread_end, leave_lanes) == 0;
-    Lane* lane = take_idle(session);
+    const bool leaves = key_made;
+    pthread_mutex_unlock(&key_lock);
+    IdleLanes& idle = idle_lanes.of(session);
+    pthread_mutex_lock(&idle.lock);
+    Lane* lane = take_idle(session, idle);
     if (!lane) lane = open_new(session, status);
-    pthread_mutex_unlock(&lanes_lock);
+    pthread_mutex_unlock(&idle.lock);
     if (!lane) return nullptr;
     lane->next_of_thread = lanes_of_thread;
     thread_lane = lanes_of_thread = lane;
-    if (key_made) pthread_setspecific(thread_end, lane);
+    if (leaves) pthread_setspecific(thread_end, lane);
     return lane;
 }
 

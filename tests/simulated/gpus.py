@@ -208,6 +208,7 @@ def pair_works(smt, programs):
 
 def pair_of_wrong_handles(smt, programs):
     pair(smt, programs, "wrong")
+    pair(smt, programs, "devices")
 
 
 def pair_of_graphs(smt, programs):

@@ -94,7 +94,7 @@ def places(entry):
 
 
 def elsewhere(entry, index, answer):
-    """The call where the process has several sessions, and it may be for another one than the thread's."""
+    """The call where it may be for another session than the thread's."""
     if entry.treatment in ("early", "real") or entry.area in FIND_THEIR_PLACE:
         return []
     found = places(entry)
@@ -102,9 +102,14 @@ def elsewhere(entry, index, answer):
     twins = [p.name for p in entry.parameters if p.type in CLIENT_HANDLES[2:]]
     if not found and not devices and not twins:
         return []
-    lines = ["    if (several_sessions()) [[unlikely]] {", f"        const CallTimer timer({index + 1});"]
+    condition = "several_sessions()"
     if devices:
-        lines.append(f"        const InSession in(place_of_device({devices[0]}));")
+        condition += f" || this_session().device() != {devices[0]}"
+    lines = [f"    if ({condition}) [[unlikely]] {{", f"        const CallTimer timer({index + 1});"]
+    if devices:
+        lines += [f"        Session* const place = place_of_device({devices[0]});",
+                  "        if (!place) return CUDA_ERROR_INVALID_DEVICE;",
+                  "        const InSession in(place);"]
     elif found:
         lines.append(f"        const InSession in(first_place({', '.join(found)}));")
     lines += [f"        {name} = twin_here({name});" for name in twins]

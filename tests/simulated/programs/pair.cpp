@@ -6,6 +6,7 @@
 //   pair graphs   a graph, an array and a library on each
 //   pair threads  each of eight threads computes on one of the devices, or on both by turns
 //   pair reset    the end of one device's contexts leaves the other's objects
+//   pair devices  calls that name a device, where the second one has no context
 //   pair lost     says "ready", reads a line, and finds the second device's server gone
 #include <string>
 #include <thread>
@@ -247,6 +248,10 @@ void graphs() {
         CHECK(cuMemcpyHtoD(device.a, numbers(9).data(), kBytes));
         CHECK(cuStreamBeginCapture(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
         launch_add(device.add, device.stream, device.a, device.sum);
+        if (i == 1) {  // no other device's stream joins a capture
+            CHECK(cuEventRecord(device.event, device.stream));
+            FAILS(cuStreamWaitEvent(devices[0].stream, device.event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+        }
         CHECK(cuStreamEndCapture(device.stream, &graphs[i]));
         CHECK(cuGraphInstantiate(&executables[i], graphs[i], 0));
         CHECK(cuArrayCreate(&arrays[i], &row));
@@ -326,6 +331,17 @@ void reset() {
     compute(devices[0], 6);
 }
 
+// The second device has no context; a call that names it is for its server all the same.
+void name_devices() {
+    CUmemoryPool pool = nullptr;
+    devices[0].use();
+    for (CUdevice device : {1, 0}) CHECK(cuDeviceGetDefaultMemPool(&pool, device));
+    FAILS(cuDeviceGetDefaultMemPool(&pool, 2), CUDA_ERROR_INVALID_DEVICE);
+    FAILS(cuDeviceGetDefaultMemPool(&pool, -1), CUDA_ERROR_INVALID_DEVICE);
+    compute(devices[0], 7);
+    REQUIRE(ordinal_of(devices[0].a) == 0);
+}
+
 void lost() {
     preload::say("ready");
     std::getchar();
@@ -346,6 +362,7 @@ int main(int count, char** arguments) {
     const std::string what = count == 2 ? arguments[1] : "";
     CHECK(cuInit(0));
     devices[0].open(0);
+    if (what == "devices") return name_devices(), 0;
     devices[1].open(1);
     if (what == "work") return work(), 0;
     if (what == "wrong") return wrong(), 0;
