@@ -2,13 +2,16 @@
 //
 //   bench_swap free                   MiB of the device that are free, in a line of JSON
 //   bench_swap bandwidth MIB          what a copy between pinned host memory and the device takes
+//   bench_swap touch MIB              writes to so much host memory, and says how long that took
 //   bench_swap hold MIB               holds so much until its input ends, after READY
-//   bench_swap work MIB PASSES        PASSES over all of so much memory, each with a check of each word
-//   bench_swap time MIB SECONDS       the same for so long; says how many passes that were
-//   bench_swap cells MIB              a pass for each line of input; a line of JSON with its milliseconds
+//   bench_swap work MIB PIECE PASSES  PASSES over all of so much memory, each with a check of each word
+//   bench_swap time MIB PIECE SECONDS the same for so long; says how many passes that were
+//   bench_swap cells MIB PIECE        a pass for each line of input; a line of JSON with its milliseconds
 //
-// work, time and cells say READY when they have their memory, and in the end a line of JSON.
+// work, time and cells have their memory in allocations of PIECE MiB, say READY when they have it, and in the
+// end a line of JSON.
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,13 +20,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCopies = 5, kPieces = 4;
+constexpr int kCopies = 5;
+constexpr size_t kFewestPieces = 4;  // so that a small program has some
+constexpr unsigned kTouching = 8;    // threads
 constexpr size_t kMostCopied = 256u << 20;
 
 void check(cudaError_t status, const char* call) {
@@ -114,6 +120,23 @@ void say_ready() {
     std::fflush(stdout);
 }
 
+int touch(size_t bytes) {
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return std::perror("mmap"), 1;
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    const auto begun = Clock::now();
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kTouching; ++i)
+        threads.emplace_back([=] {
+            const size_t from = bytes / kTouching * i,
+                         to = i + 1 < kTouching ? from + bytes / kTouching : bytes;
+            std::memset(static_cast<char*>(memory) + from, 1, to - from);
+        });
+    for (std::thread& each : threads) each.join();
+    std::printf("{\"touched_mib\": %zu, \"seconds\": %.3f}\n", bytes >> 20, seconds_since(begun));
+    return 0;
+}
+
 int hold(size_t bytes) {
     void* memory = nullptr;
     CHECK(cudaMalloc(&memory, bytes));
@@ -125,10 +148,11 @@ int hold(size_t bytes) {
 
 class Crowd {
 public:
-    explicit Crowd(size_t bytes) : words_(bytes / kPieces / sizeof(uint32_t)), pieces_(kPieces) {
+    Crowd(size_t bytes, size_t piece)
+        : pieces_(std::max(bytes / piece, kFewestPieces)), words_(bytes / pieces_.size() / sizeof(uint32_t)) {
         CHECK(cudaMalloc(&wrong_, sizeof *wrong_));
         CHECK(cudaMemset(wrong_, 0, sizeof *wrong_));
-        for (uint32_t i = 0; i < kPieces; ++i) {
+        for (uint32_t i = 0; i < pieces_.size(); ++i) {
             CHECK(cudaMalloc(&pieces_[i], words_ * sizeof(uint32_t)));
             fill<<<256, 256>>>(pieces_[i], i, words_);
         }
@@ -137,7 +161,7 @@ public:
     void pass() {
         ++passes_;
         const auto begun = Clock::now();
-        for (uint32_t i = 0; i < kPieces; ++i)
+        for (uint32_t i = 0; i < pieces_.size(); ++i)
             pass_over<<<256, 256>>>(pieces_[i], i, words_, passes_, wrong_);
         CHECK(cudaDeviceSynchronize());
         last_ = seconds_since(begun);
@@ -154,23 +178,23 @@ public:
     double last() const { return last_; }
 
 private:
-    const size_t words_;
     std::vector<uint32_t*> pieces_;
+    const size_t words_;  // of each
     unsigned long long* wrong_ = nullptr;
     uint32_t passes_ = 0;
     double last_ = 0, longest_ = 0;
 };
 
-int work(size_t bytes, double seconds, uint32_t passes) {
-    Crowd crowd(bytes);
+int work(size_t bytes, size_t piece, double seconds, uint32_t passes) {
+    Crowd crowd(bytes, piece);
     say_ready();
     const auto begun = Clock::now();
     while (passes ? crowd.passes() < passes : seconds_since(begun) < seconds) crowd.pass();
     return crowd.end(seconds_since(begun));
 }
 
-int cells(size_t bytes) {
-    Crowd crowd(bytes);
+int cells(size_t bytes, size_t piece) {
+    Crowd crowd(bytes, piece);
     say_ready();
     const auto begun = Clock::now();
     for (int input; (input = std::getchar()) != EOF;) {
@@ -182,21 +206,24 @@ int cells(size_t bytes) {
     return crowd.end(seconds_since(begun));
 }
 
+size_t mib_of(const char* text) { return std::strtoull(text, nullptr, 10) << 20; }
+
 }  // namespace
 
 int main(int count, char** arguments) {
     const std::string what = count > 1 ? arguments[1] : "";
-    const size_t bytes = count > 2 ? std::strtoull(arguments[2], nullptr, 10) << 20 : 0;
-    const char* const third = count > 3 ? arguments[3] : "";
+    const size_t bytes = count > 2 ? mib_of(arguments[2]) : 0, piece = count > 3 ? mib_of(arguments[3]) : 0;
+    const char* const last = count > 4 ? arguments[4] : "";
     if (what == "free") return say_free();
     if (what == "bandwidth" && bytes) return measure(bytes);
+    if (what == "touch" && bytes) return touch(bytes);
     if (what == "hold" && bytes) return hold(bytes);
-    if (what == "cells" && bytes) return cells(bytes);
-    if (what == "time" && bytes && *third) return work(bytes, std::atof(third), 0);
-    if (what == "work" && bytes && std::atoi(third) > 0)
-        return work(bytes, 0, static_cast<uint32_t>(std::atoi(third)));
+    if (what == "cells" && bytes && piece) return cells(bytes, piece);
+    if (what == "time" && bytes && piece && *last) return work(bytes, piece, std::atof(last), 0);
+    if (what == "work" && bytes && piece && std::atoi(last) > 0)
+        return work(bytes, piece, 0, static_cast<uint32_t>(std::atoi(last)));
     std::fprintf(stderr,
-                 "usage: bench_swap free | (bandwidth|hold|cells) MIB | time MIB SECONDS | "
-                 "work MIB PASSES\n");
+                 "usage: bench_swap free | (bandwidth|touch|hold) MIB | cells MIB PIECE | "
+                 "time MIB PIECE SECONDS | work MIB PIECE PASSES\n");
     return 2;
 }

@@ -2,21 +2,23 @@
 """Programs whose memory together exceeds the GPU's, in turns (oversubscribe in SMT_LIMITS).
 
     swap.py --out OUT [--build BUILD] [--gib 16] [--programs 2,4] [--room 1.5] [--seconds 20] [--part 10]
-            [--cells 8] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 32]
+            [--cells 8] [--piece 1024] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 32]
 
-A case is a number of programs (crowd.cu) of so many GiB each, which compute over all of it and look at each
-word, on a device that has room for --room of them; a program without smt holds what is too much. First
-each runs by itself for --seconds, which says its passes; then all at once, with as many passes. `against`
-is the time of all at once by the sum of the times alone, both from the programs' start to their end;
-`against_passes` is the same by the times that the passes alone took. `switch` is what a turn's moves take on
-average, by the server's figures, and `ideal` their bytes by the bandwidth of pinned copies, one direction
-after the other, measured in the same run: below 1 where both directions move at once. `parts` says where it
-goes, by the server's figures for each turn: until the program is at rest (which is not in `switch`), host
-memory pinned, copies (with that), device memory mapped and unmapped; of two programs that move at the same
-time each counts. A
-case more is `cells`: a program of half the room that does something every few seconds, beside one of four
-fifths that always computes; its figures are what such a cell takes. Wrong, and the exit code 1: words that
-are not right, and programs that fail. A case that needs more than --pinned of the host's memory is left out.
+A case is a number of programs (crowd.cu) of so many GiB each, in allocations of --piece MiB, which compute
+over all of it and look at each word, on a device that has room for --room of them; a program without smt
+holds what is too much. First each runs by itself for --seconds, which says its passes; then all at once, with
+as many passes. `against` is the time of all at once by the sum of the times alone, both from the programs'
+start to their end; `against_passes` is the same by the times that the passes alone took. `switch` is what a
+turn's moves take on average, by the server's figures, and `ideal` their bytes by the bandwidth of pinned
+copies, one direction after the other, measured in the same run: below 1 where both directions move at once.
+`parts` says where it goes, by the server's figures for each turn: until the program is at rest (which is not
+in `switch`), host memory pinned, copies (with that), device memory mapped and unmapped; of two programs that
+move at the same time each counts. A case more is `cells`: a program of half the room that does something
+every few seconds, beside one of 87 % that always computes (40 GB and 70 of 80); its figures are what such a
+cell takes. Before the first case as much host memory as it pins is written to once, since the first write to
+a virtual machine's memory may take its host several times as long as later ones. Wrong, and the exit code 1:
+words that are not right, and programs that fail. A case that needs more than --pinned of the host's memory is
+left out.
 
 Results: OUT/swap.jsonl with a row a case, OUT/swap.json with all of them, and a table. --plan measures
 nothing, needs no build, and says what would be done and about how long it takes. With --budget no case is
@@ -42,6 +44,7 @@ PAUSE = 2        # seconds between two cells
 PREPARED = 16 << 10   # MiB that the server pins at most ahead of a move (runtime/server/swapper.cpp)
 PARTS = ("rest_us", "pin_us", "copy_us", "map_us")
 POLL = 0.1
+IDLE, BUSY = 0.5, 0.87   # of the room, in the case `cells`
 
 
 def whole_numbers(text):
@@ -96,6 +99,11 @@ def plan(options):
     print(f"about {total:.0f} s in all")
 
 
+def part_of(room, part):
+    """MiB, in whole chunks (of 2 MiB) for each of a program's four pieces at least."""
+    return int(room * part) // 8 * 8
+
+
 def moves_log(runtime):
     """What the server says of each move: its parts, and for how long it was asked for."""
     said = ("makes room for", "has its memory again", "is not moved")
@@ -125,6 +133,7 @@ class Swapping:
         self.options = options
         self.places = Places(options.build, options.preload)
         self.sim = options.device == "sim"
+        self.touched = False
         program = "bench_swap_shared" if self.sim else "bench_swap"
         self.program = options.program or os.path.join(self.places.build, "bin", program)
         self.lines = Lines(os.path.join(options.out, "swap.jsonl"))
@@ -132,6 +141,12 @@ class Swapping:
         if self.sim:
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
                                     LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+
+    def touch(self, mib):
+        done = subprocess.run([self.program, "touch", str(mib)], env=self.environment, capture_output=True,
+                              text=True, timeout=PATIENCE)
+        print(f"host memory written to: {done.stdout.strip() or done.stderr.strip()}", flush=True)
+        self.touched = True
 
     def run(self):
         until = time.monotonic() + self.options.budget
@@ -147,6 +162,8 @@ class Swapping:
         needed = pinned_mib(mib, count, self.options.room)
         if not self.sim and needed > self.options.pinned * host_mib():
             return {"ok": True, "skipped": f"{host_mib()} MiB of host memory are too few for {needed}"}
+        if not self.sim and not self.touched:
+            self.touch(needed)
         room = int(mib * self.options.room)
         try:
             with Ballast(self.program, self.environment, self.too_much(room)):
@@ -198,14 +215,15 @@ class Swapping:
 
     def alone(self, runtime, tenant, mib):
         begun = time.monotonic()
-        result = self.result(self.start(runtime, tenant, "time", mib, self.options.seconds))
+        result = self.result(self.start(runtime, tenant, "time", mib, self.options.piece, self.options.seconds))
         return {**result, "whole_s": time.monotonic() - begun}
 
     def work(self, runtime, mib, count):
         speed = self.speed(runtime, mib)
         alone = [self.alone(runtime, f"alone{i}", mib) for i in range(count)]
         begun = time.monotonic()
-        children = [self.start(runtime, f"crowd{i}", "work", mib, alone[i]["passes"]) for i in range(count)]
+        children = [self.start(runtime, f"crowd{i}", "work", mib, self.options.piece, alone[i]["passes"])
+                    for i in range(count)]
         seen = {}
         while any(child.process.poll() is None for child in children):
             seen.update(self.turns(runtime))
@@ -230,11 +248,11 @@ class Swapping:
     def cells(self, runtime, mib, _):
         speed = self.speed(runtime, mib)
         room = self.options.room
-        idle = self.start(runtime, "idle", "cells", int(mib * room / 2))
+        idle = self.start(runtime, "idle", "cells", part_of(mib * room, IDLE), self.options.piece)
         if not idle.wait_ready(PATIENCE):
             raise RuntimeError("the program with cells does not start: " + tail(idle.finish()["err"], 300))
         seconds = self.options.cells * (PAUSE + 3)
-        busy = self.start(runtime, "busy", "time", int(mib * room * 0.8), seconds)
+        busy = self.start(runtime, "busy", "time", part_of(mib * room, BUSY), self.options.piece, seconds)
         if not busy.wait_ready(PATIENCE):
             raise RuntimeError("the busy program does not start: " + tail(busy.finish()["err"], 300))
         for i in range(self.options.cells):
@@ -286,6 +304,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="that a program takes alone")
     parser.add_argument("--part", type=int, default=10, help="swap_part of SMT_LIMITS")
     parser.add_argument("--cells", type=int, default=8)
+    parser.add_argument("--piece", type=int, default=1024, help="MiB of an allocation")
     parser.add_argument("--pinned", type=float, default=0.75, help="of the host's memory")
     parser.add_argument("--budget", type=float, default=3600)
     parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
