@@ -147,6 +147,47 @@ TEST_CASE("memory turns: the idle one's next call comes soon", "[memory_turns]")
     CHECK(device.now - idle < MemoryTurns::kMostGrace + 4s);
 }
 
+TEST_CASE("memory turns: an idle program's calls cut a turn short, as long as moves are few",
+          "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 4 * kGiB);
+    device.settle();
+    device.now += 1s;
+    device.add(2, 0).asks = 8 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    REQUIRE(device.of(1).out);
+    const TimePoint begun = device.now;
+    std::vector<MemoryTurns::Duration> waits;
+    for (int call = 0; call < 300; ++call) {  // each is short, half a second after the one before
+        const TimePoint asked = device.now;
+        device.of(1).works = true;
+        for (device.settle(); device.of(1).out; device.settle()) device.now += 10ms;
+        waits.push_back(device.now - asked);
+        device.of(1).works = false;
+        for (device.settle(); device.of(2).out; device.settle()) device.now += 10ms;
+        device.now += 500ms;
+    }
+    // 2 GiB out and 2 in; the other one's turn is ten times as long.
+    CHECK(*std::max_element(waits.begin(), waits.begin() + 5) < 300ms);
+    CHECK(*std::max_element(waits.end() - 5, waits.end()) > 700ms);  // too many are served in turn
+    // In turn the other one's moves take a tenth of its turns, and so do those for the calls.
+    const double allowed = 0.2 * std::chrono::duration<double>(device.now - begun).count() +
+                           std::chrono::duration<double>(MemoryTurns::kMostCredit).count() + 1;
+    CHECK(std::chrono::duration<double>(device.moving).count() < allowed);
+}
+
+TEST_CASE("memory turns: a busy program cuts no turn short", "[memory_turns]") {
+    Device device(10 * kGiB);
+    device.add(1, 8 * kGiB).works = true;
+    device.add(2, 0).asks = 8 * kGiB;
+    device.of(2).works = true;
+    device.settle();
+    device.now += 1s;  // of a turn of 3 s
+    device.settle();
+    CHECK(device.of(1).out);
+}
+
 TEST_CASE("memory turns: moves take the part of a turn that they may", "[memory_turns]") {
     for (const double part : {0.1, 0.3}) {
         for (const uint32_t count : {2u, 4u}) {

@@ -36,6 +36,15 @@ void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
         places.emplace(program.id, place);
     }
     places_ = std::move(places);
+    if (credited_ != TimePoint{})
+        credit_ =
+            std::min(kMostCredit, credit_ + std::chrono::duration_cast<Duration>((now - credited_) * part_));
+    credited_ = now;
+}
+
+// There and back again.
+bool MemoryTurns::may_cut(const Program& requester, uint64_t needed) const {
+    return requester.out && places_.at(requester.id).was_idle && takes(4 * needed) <= credit_;
 }
 
 std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Program>& programs,
@@ -43,6 +52,7 @@ std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Pr
                                                             TimePoint now) const {
     const Duration grace =
         std::clamp(std::chrono::duration_cast<Duration>(takes(2 * needed) * kGrace), kLeastGrace, kMostGrace);
+    const bool cuts = may_cut(requester, needed);
     std::vector<Candidate> all;
     for (const Program& each : programs) {
         if (each.id == requester.id || each.stays || each.here == 0) continue;
@@ -55,7 +65,10 @@ std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Pr
         else if (!each.works && idle <= now)
             all.push_back({&each, 2, place.worked, now});
         else
-            all.push_back({&each, 3, place.begun, each.works ? place.until : std::min(place.until, idle)});
+            all.push_back({&each, 3, place.begun,
+                           cuts         ? std::min(place.until, place.begun + kLeastTurn)
+                           : each.works ? place.until
+                                        : std::min(place.until, idle)});
     }
     std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
         return std::tie(a.rank, a.since, a.program->id) < std::tie(b.rank, b.since, b.program->id);
@@ -105,6 +118,7 @@ bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& req
         std::find_if(from.begin(), from.end(), [&](const Candidate& each) { return each.from <= now; });
     step->what = Step::What::kOut;
     step->id = first->program->id;
+    if (!first->program->out) places_.at(step->id).was_idle = first->rank == 2;
     step->bytes = std::min(needed, first->program->here);
     step->last = requester.out && step->bytes == needed;
     return true;
@@ -120,7 +134,9 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
     });
     Step step;
     for (const Program* requester : line) {
-        if (requester->out || places_.at(requester->id).until <= now) continue;
+        const bool in_turn = !requester->out && places_.at(requester->id).until > now;
+        const bool cuts = !requester->stays && !requester->later && may_cut(*requester, requester->away);
+        if (!in_turn && !cuts) continue;
         serve(programs, *requester, free, now, &step);
         if (step.what != Step::What::kNothing) return step;
     }
@@ -136,6 +152,7 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
 
 void MemoryTurns::moved(uint32_t requester, uint64_t bytes, Duration took) {
     if (const auto place = places_.find(requester); place != places_.end()) place->second.moved += bytes;
+    credit_ -= took;
     if (bytes < kLeastTimed || took <= Duration::zero()) return;
     const double seen = static_cast<double>(bytes) / std::chrono::duration<double>(took).count();
     speed_ = measured_ ? speed_ + kNewest * (seen - speed_) : seen;

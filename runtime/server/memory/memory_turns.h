@@ -18,6 +18,11 @@
 //     device 80, part 1/10      A 60, out and asking      B 70, in its turn until 12 s
 //     at 12 s                   move 50 of B out, A in: 110 moved at 25 a second, so A's turn is 44 s
 //
+// A program that was moved while it was idle (a notebook between two cells) need not wait for the end of
+// another one's turn, if the moves of the last while were few: time of moves is put by, the given part of all
+// time and kMostCredit at most, and each move takes its own from it. So a call now and then comes at once,
+// and one that comes too often waits for the turn's end.
+//
 // An allocation of a program that has its turn goes before the others' requests where it need not wait for
 // another turn; else its turn would pass while it waits behind those that wait for its end. One that waits
 // while its program is moved out keeps its place: the program comes in when there is room for both, and is
@@ -44,6 +49,7 @@ public:
     static constexpr Duration kMostGrace = std::chrono::seconds(1);         // "at once", for people
     static constexpr Duration kLeastTurn = std::chrono::milliseconds(50);  // so that each gets something done
     static constexpr Duration kMostTurn = std::chrono::minutes(10);        // if a speed was measured badly
+    static constexpr Duration kMostCredit = std::chrono::seconds(6);  // of moves, for idle programs' calls
     static constexpr double kFirstSpeed = 50e9;  // bytes a second, until a move was measured: PCIe 5
 
     // `part`: of a turn that the moves for it may take, above 0.
@@ -99,8 +105,9 @@ private:
         uint64_t moved = 0;          // bytes for it, since it was served last
         uint64_t in_turn = 0;        // bytes for this turn
         uint64_t turns = 0;
-        uint64_t order = 0;    // of the request
-        uint64_t missing = 0;  // when it was looked at last
+        uint64_t order = 0;     // of the request
+        uint64_t missing = 0;   // when it was looked at last
+        bool was_idle = false;  // when it was moved out
     };
     struct Candidate {
         const Program* program;
@@ -111,6 +118,7 @@ private:
     void follow(const std::vector<Program>& programs, TimePoint now);
     std::vector<Candidate> candidates(const std::vector<Program>& programs, const Program& requester,
                                       uint64_t needed, TimePoint now) const;
+    bool may_cut(const Program& requester, uint64_t needed) const;  // other programs' turns
     bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t free, TimePoint now,
                Step* step);
     bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t wanted, uint64_t free,
@@ -122,6 +130,8 @@ private:
     uint64_t orders_ = 0;
     double speed_ = kFirstSpeed;
     bool measured_ = false;
+    Duration credit_ = kMostCredit;  // below zero: moves took more than their part
+    TimePoint credited_{};
 };
 
 }  // namespace smt::runtime::server

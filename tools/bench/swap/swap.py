@@ -40,7 +40,7 @@ from harness import Child, Lines, Places, Runtime, base_environment, tail  # noq
 
 START = 8        # seconds until programs are ready: a guess, for --plan
 PATIENCE = 900
-PAUSE = 2        # seconds between two cells
+PAUSE = 4        # seconds between two cells
 PREPARED = 16 << 10   # MiB that the server pins at most ahead of a move (runtime/server/swapper.cpp)
 PARTS = ("rest_us", "pin_us", "copy_us", "map_us")
 POLL = 0.1
