@@ -6,6 +6,7 @@ what the others are told.
 """
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -69,6 +70,31 @@ def crash_kill_idle(smt, programs):
 
 def crash_segv_idle(smt, programs):
     idle_survives(smt, programs, signal.SIGSEGV)
+
+
+def states_of(standby):
+    """The files with sessions' states that the standby has."""
+    folder = pathlib.Path(f"/proc/{standby}/fd")
+    return {file.stat().st_ino for file in folder.iterdir() if "smt-state" in os.readlink(file)}
+
+
+def crash_steady(smt, programs):
+    """A program that launches, copies and waits, and makes nothing: its state from before it did so is still
+    right, with its lanes where they were at the end."""
+    with Crash(smt, programs) as place:
+        survivor = place.survivor("survivor", "steady")
+        for turn in range(2):
+            standby = place.await_standby()
+            place.await_described(1)
+            before = states_of(standby)
+            for word in ("one", "two", "three"):
+                say(survivor, word)
+            place.await_described(1)
+            assert len(before) == 1 and states_of(standby) == before
+            place.end_server()
+            say(survivor, f"turn {turn}")
+        finish_survivor(survivor)
+        place.wait_until_empty()
 
 
 def crash_in_flight(smt, programs):

@@ -8,6 +8,12 @@
 
 namespace smt::runtime::server {
 
+namespace {
+
+constexpr uint32_t kReplays = ~0u;  // a lane without a client (scratch_lane.h)
+
+}  // namespace
+
 Marks::Page* Marks::map(int file) {
     void* const page = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return page == MAP_FAILED ? nullptr : static_cast<Page*>(page);
@@ -36,6 +42,7 @@ Marks::~Marks() {
 }
 
 Marks::Lane* Marks::lane(uint32_t index) {
+    if (index == kReplays) return nullptr;
     if (index >= kMostLanes) return page_->crowded.store(1), nullptr;
     const uint32_t used = index + 2;
     uint32_t before = page_->lanes_used.load();

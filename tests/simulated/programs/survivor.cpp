@@ -3,6 +3,7 @@
 // no variable.
 //
 //   survivor        as above
+//   survivor steady  makes and frees nothing after the first "ready"
 //   survivor busy   leaves a kernel under way that does not end, before it says "ready"
 //   survivor array  has an array
 //   survivor long   leaves a kernel of a second under way, and waits for it after the first line
@@ -179,7 +180,7 @@ struct Program {
         GO(add(reinterpret_cast<CUdeviceptr>(pinned), streams[1]));
         GO(cuCtxSynchronize());
     }
-    void look() {
+    void look() const {
         std::vector<unsigned> found(kNumbers);
         for (CUdeviceptr each : {small, large, pooled, reinterpret_cast<CUdeviceptr>(pinned)}) {
             GO(cuMemcpyDtoH(found.data(), each, kNumbers * 4));
@@ -251,6 +252,15 @@ struct Apart {
     }
 };
 
+// What it makes from now on lies beside what it had.
+void make_more(const Program& program) {
+    CUdeviceptr more = 0;
+    GO(cuMemAlloc(&more, 4096));
+    GO(cuMemsetD32(more, 7, 1024));
+    program.look();
+    GO(cuMemFree(more));
+}
+
 void write_beyond(CUmodule module, const char* name, CUdeviceptr memory) {
     CUfunction beyond = nullptr;
     void* parameters[] = {&memory};
@@ -310,12 +320,7 @@ int main(int count, char** arguments) {
         }
         program.work();
         program.look();
-        // what it makes from now on lies beside what it had
-        CUdeviceptr more = 0;
-        GO(cuMemAlloc(&more, 4096));
-        GO(cuMemsetD32(more, 7, 1024));
-        program.look();
-        GO(cuMemFree(more));
+        if (how != "steady") make_more(program);
         std::printf("%s", line);
         std::fflush(stdout);
     }
