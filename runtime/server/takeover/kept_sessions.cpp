@@ -1,5 +1,6 @@
 #include "runtime/server/takeover/kept_sessions.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,8 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A state of gigabytes of images is written seldom: its session stands meanwhile.
-constexpr int kRestBetween = 20;                         // times as long as it took
+constexpr int kRestBetween = 20;                           // times as long as it took
 constexpr auto kNotCarriedRest = std::chrono::seconds(1);  // for one that cannot be carried
+
+std::string logged_name(const Session& session) {
+    return fmt::format("{}, pid {}", session.tenant(), session.pid());
+}
 
 // False: the socket is full, or there is no file; it is tried again.
 bool send_now(int socket, Packet packet, const std::string& state, std::vector<int> files, size_t place) {
@@ -84,14 +89,14 @@ void KeptSessions::tell_session(Session& session, int socket) {
     }
     const bool written = !now.state.empty() || !now.why.empty();
     if (!written && !is_new) return;  // it is at work
-    if (!written) now.why = "its state was not written yet";
+    if (!written) now.why = "its state was not written yet, as it was at work";
     known.changes = now.state.empty() ? Session::kNotDescribed : now.changes;  // the reason may go by itself
     if (now.state.empty()) known.next = std::max(known.next, Clock::now() + kNotCarriedRest);
     if (is_new || !now.state.empty() || known.described || known.why != now.why) {
         Packet packet = make_packet(PacketKind::kKept, 0, now.why);
         packet.number = session.id();
-        packet.changes = now.changes;
-        if (!send_now(socket, packet, now.state,
+        packet.changes = known.changes;
+        if (!send_now(socket, packet, now.state.empty() ? logged_name(session) : now.state,
                       {session.socket(), session.arena().file(), session.marks()->file()}, 2))
             return;
     }

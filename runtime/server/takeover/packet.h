@@ -2,11 +2,11 @@
 //
 //   server:  kBegin, socket of the keeper                  value: the keeper's process
 //   standby: kReady                                        has its context
-//   server:  kServe, listening socket, lock, memfd         what the standby goes on with if the server
-//   crashes
+//   server:  kServe, listening socket, lock, memfd         what it goes on with after a crash
 //            kKept, control socket, arena, memfd, marks    likewise, of the session `number`; described at
-//                                                          `changes` (marks.h). value: bytes of the memfd; 0:
-//                                                          it cannot be carried, and text says why
+//                                                          `changes` (marks.h). kNotDescribed: it cannot be
+//                                                          carried, text says why, and the memfd has its
+//                                                          name. value: bytes of the memfd
 //            kForget                                       the session `number` is over
 //            kLeave                                        the server ends in order
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state

@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/journal/printable.h"
 #include "runtime/keeper/channel.h"
 #include "runtime/keeper/client.h"
 #include "runtime/protocol/state.h"
@@ -72,6 +73,15 @@ int process_behind(int socket) {
     socklen_t bytes = sizeof made;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made, &bytes) != 0) return -1;
     return static_cast<int>(syscall(SYS_pidfd_open, made.pid, 0));
+}
+
+// As sessions are called in the log.
+std::string name_of_kept(const Packet& said, int state) {
+    std::string all = read_file(fcntl(state, F_DUPFD_CLOEXEC, 0), said.value);
+    if (said.changes == Session::kNotDescribed) return all;
+    protocol::Reader in(all.data(), all.size());
+    const protocol::Hello hello = take_hello(in).value_or(protocol::Hello{});
+    return fmt::format("{}, pid {}", journal::printable(protocol::text_in(hello.tenant)), hello.pid);
 }
 
 // What the program prints. Its calls return the error from then on.
@@ -201,7 +211,8 @@ void Successor::take_kept(Listener& listener, const std::shared_ptr<Chunks>& chu
         const std::string why = take_kept(listener, kept, chunks, places);
         if (why.empty()) continue;
         tell_lost(control, why);
-        log_line(fmt::format("session {} of before ends, as it cannot go on here: {}", number, why));
+        log_line(fmt::format("session {} ({}): it ends, as it cannot go on in another process: {}", number,
+                             name_of_kept(kept.said, kept.files[2]), why));
         keeper::close_all(kept.files);
     }
     kept_.clear();
@@ -213,7 +224,7 @@ std::string Successor::take_kept(Listener& listener, Kept& kept, const std::shar
                                  const std::shared_ptr<Places>& places) {
     const int control = kept.files[0];
     const std::shared_ptr<const Marks> marks = Marks::open(fcntl(kept.files[3], F_DUPFD_CLOEXEC, 0));
-    if (kept.said.value == 0) return kept.said.text;
+    if (kept.said.changes == Session::kNotDescribed) return kept.said.text;
     if (!marks) return "its marks cannot be read";
     if (std::string why = marks->why_not(kept.said.changes); !why.empty()) return why;
     Session::Taken taken{read_file(std::exchange(kept.files[2], -1), kept.said.value), kept.files[1], {}, {}};

@@ -43,7 +43,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
 from measurement import built_twice  # noqa: E402
-from promises import APART, ERRORS, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
+from promises import APART, ERRORS, GOES_ON, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
 from row import row_of_faults  # noqa: E402
 
 LIMIT = "1"   # seconds, of the kind endless
@@ -132,7 +132,7 @@ class Faults:
         before = self.status(runtime)
         if not started or not self.await_standby(runtime, before["pid"]):
             return self.failed(runtime, "the programs or the standby do not start", *children)
-        if kind == "kill_server" and state == "idle" and not self.await_described(runtime, len(children)):
+        if kind == "kill_server" and state in GOES_ON and not self.await_described(runtime, len(children)):
             return self.failed(runtime, "the standby does not get the sessions' states", *children)
         told = time.monotonic()
         neighbour = neighbour or self.start_neighbour(runtime, number, state)
