@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from place import PATIENCE, Place, wait_for
-from takeover import Over, await_end, fault, finish_survivor, say
+from takeover import Over, await_end, begin_apart, fault, finish_survivor, say
 
 LOST = "smt: lost the server"
 ERROR = "CUDA_ERROR_DEVICE_UNAVAILABLE"
@@ -98,15 +98,17 @@ def crash_steady(smt, programs):
 
 
 def crash_in_flight(smt, programs):
-    """A program with a launch under way gets the error and one line, and the next one is served by the
-    standby."""
+    """A program with a launch under way gets the error and one line, although its state is written. The next
+    one is served by the standby."""
     for how in (signal.SIGKILL, signal.SIGSEGV):
         with Crash(smt, programs) as place:
-            busy = place.survivor("busy", "busy")
+            late = place.survivor("late", "late")
             standby = place.await_standby()
-            place.await_described(0)
+            place.await_described(1)
+            begin_apart(late)
             place.end_server(how)
-            is_told(busy, "work of it was under way on the GPU|its state was not written yet")
+            is_told(late, "work of it was under way on the GPU")
+            assert re.search(r"\(late, pid \d+\): it ends, as .*: work of it was", place.log()), place.log()
             place.run("next", "work", "2", "8")
             assert place.server_pid() == standby
 
@@ -250,6 +252,7 @@ def crash_is_no_stop(smt, programs):
         is_told(survivor, "the server was stopped")
         for pid in (server, standby):
             await_end(pid)
+        assert "takes over" not in place.log(), place.log()
 
 
 def main():
