@@ -31,6 +31,10 @@ class Crash(Over):
         wait_for(lambda: re.search(rf"crash +{sessions} of", self.server_status()),
                  lambda: f"not {sessions} sessions would go on:\n" + self.server_status() + self.log())
 
+    def served(self):
+        """Sessions that the server has begun, also those that have ended."""
+        return int(re.search(r"(\d+) served", self.server_status())[1])
+
     def end_server(self, how=signal.SIGKILL):
         pid = self.server_pid()
         os.kill(pid, how)
@@ -153,8 +157,9 @@ def crash_at_start(smt, programs):
             survivor = place.survivor(f"survivor{turn}")
             place.await_standby()
             place.await_described(1)
+            begun = place.served()
             begins = place.start("begins", "work", "2", "8")
-            wait_for(lambda: not re.search(r"sessions +1 open", place.server_status()), place.log)
+            wait_for(lambda begun=begun: place.served() != begun, place.log)
             place.end_server()
             say(survivor, "on")
             output = begins.communicate(timeout=PATIENCE)[0]
