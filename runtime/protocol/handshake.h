@@ -195,8 +195,10 @@ struct StatusReply {
     uint64_t other_bytes = 0;            // device memory that they hold
     char policy[kPolicyNameBytes] = {};  // empty: no device
     char device[kMessageBytes] = {};
+    uint32_t takes_over = 0;  // 1: another process is ready to take over
+    uint32_t carried = 0;     // sessions that would go on there if this server crashed now
 };
-static_assert(sizeof(StatusReply) == 368);
+static_assert(sizeof(StatusReply) == 376);
 
 // What a device says about itself, for those that have no session on it.
 inline constexpr uint32_t kDeviceAttributes = 160;  // those of CUdevice_attribute, and room for more

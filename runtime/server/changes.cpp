@@ -45,6 +45,9 @@ std::string Server::set_terms(const std::string& name, const protocol::TermsRequ
             *each, request.sets_priority ? std::max(request.priority, least) : each->priority.load(),
             request.weight_thousandths ? request.weight_thousandths / 1000.0 : each->weight.load());
     }
+    each_session([&](Session& session) {
+        if (session.tenant() == name) session.changed();
+    });
     note(fmt::format("tenant {} has priority {} and weight {} from now on", name,
                      programs.front()->priority.load(), programs.front()->weight.load()));
     return "";

@@ -67,10 +67,12 @@ Lane::Lane(Session& session, uint32_t index, uint64_t address, uint64_t position
     : session_(session),
       index_(index),
       address_(address),
+      mark_(session.marks() ? session.marks()->lane(index) : nullptr),
       reached_(position),
       head_(position),
       tail_(position),
       record_(new uint64_t[kMaxRecordBytes / 8]) {
+    if (mark_) mark_->go_on_at(position);
     header().head.store(position);
     header().tail.store(position);
     const CallTrace* trace = session.server().call_trace();
@@ -113,7 +115,7 @@ void Lane::wait_reached(uint64_t position, const Lane& waiter) {
     if (spin_until(reached)) return;
     waiters_.fetch_add(1);
     while (!waiter.stopping()) {
-        if (session_.gate().closed()) waiter.stand();
+        if (session_.gate().keeps_back()) waiter.stand();
         uint32_t progress = progress_.load();
         if (reached()) break;
         futex_wait(progress_, progress, kLaneSleepMs);
@@ -172,6 +174,7 @@ void Lane::wait_for_records() {
     const bool came = spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn);
     if (trace_) trace_->polled(begun);
     if (came) return;
+    if (mark_) session_.note_rest();
     const uint64_t lay_down = trace_ ? protocol::ticks() : 0;
     // Either this thread sees the new tail now, or the client sees that it sleeps.
     shared.server_asleep.exchange(1);
@@ -194,9 +197,12 @@ Lane::Step Lane::next_record(uint64_t tail) {
                 record.bytes <= available && record.bytes <= kRingBytes - at;
     if (!fits) return Step::kCorrupt;
     Op op = static_cast<Op>(record.op);
+    if (mark_) [[unlikely]]
+        mark(record);
     if (op == Op::kCloseLane) return Step::kEnd;
     if (op == Op::kPad) {
         publish(head_ + record.bytes);
+        if (mark_) mark_->done();
         return Step::kDone;
     }
     const uint32_t stamp = record.flags & protocol::kStamped ? sizeof(protocol::RecordStamp) : 0;
@@ -226,6 +232,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
         status = ended;  // work that it waited for may have been dropped
     let_go();
     finish(record, status, reply_bytes);
+    if (mark_) [[unlikely]]
+        mark_done();
     return Step::kDone;
 }
 
@@ -249,6 +257,7 @@ void Lane::let_go() {
 
 void Lane::note_uses() {
     for (const Use& use : used_) session_.streams().note_use(*use.stream);
+    if (mark_ && !used_.empty()) mark_->used(used_.size());
     used_.clear();
 }
 
@@ -365,6 +374,7 @@ void Lane::close() {
         session_.lane_ended();
         ended_.store(true, std::memory_order_release);
         session_.arena().free(address_);
+        if (mark_) mark_->done();
         return;
     }
     session_.lane_ended();

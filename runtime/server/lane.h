@@ -16,6 +16,7 @@
 #include "runtime/server/memory/arena.h"
 #include "runtime/server/objects/events.h"
 #include "runtime/server/streams.h"
+#include "runtime/server/takeover/marks.h"
 #include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
@@ -107,6 +108,8 @@ private:
     CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
     void note_launch(const protocol::RecordHeader& record, CUresult status);
     CUresult wait_lane(const protocol::RecordHeader& record);
+    void mark(const protocol::RecordHeader& record);
+    void mark_done();
     void make_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void await_room(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
     void execute_again(const protocol::RecordHeader& record, CUresult* status, uint32_t* reply_bytes);
@@ -123,6 +126,7 @@ private:
     const uint32_t index_;
     const uint64_t address_;
     Thread thread_;
+    Marks::Lane* const mark_;  // null: no other process could take the session over
     std::atomic<bool> stopping_{false};
     std::atomic<bool> halted_{false};  // stopping_ is set for that reason
     std::atomic<bool> told_to_stop_{false};

@@ -7,6 +7,7 @@ namespace smt::runtime::server {
 void LaneGate::close(Reason reason) {
     std::lock_guard lock(mutex_);
     closed_.fetch_or(reason);
+    if (marks_ && reason != kDescribed) marks_->changed();
 }
 
 void LaneGate::open(Reason reason) {

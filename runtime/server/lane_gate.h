@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "runtime/device/device.h"
+#include "runtime/server/takeover/marks.h"
 
 namespace smt::runtime::server {
 
@@ -21,11 +22,14 @@ public:
         kSuspended = 1,  // `smt suspend` (suspension.h)
         kOutOfTurn = 2,  // its memory made room for another one (swapper.h)
         kReissued = 4,   // after a takeover: launches of before come first (takeover/reissue.cpp)
+        kDescribed = 8,  // for a moment: its state is written (takeover/session_described.cpp)
     };
+    void mark(Marks* marks) { marks_ = marks; }  // a state of before does not describe one that is kept back
     void close(Reason reason);
     void open(Reason reason);
     void open_all();
     bool closed() const { return closed_.load(std::memory_order_acquire) != 0; }
+    bool keeps_back() const { return (closed_.load(std::memory_order_acquire) & ~kDescribed) != 0; }
     bool closed(Reason reason) const { return (closed_.load(std::memory_order_acquire) & reason) != 0; }
     // Returns when the gate is open, or `leaves()` is true: the lane has to end or to stop elsewhere, and
     // executes nothing more.
@@ -39,6 +43,7 @@ private:
     mutable std::mutex mutex_;         // a leaf lock
     std::condition_variable changed_;
     uint32_t standing_ = 0;
+    Marks* marks_ = nullptr;
 };
 
 }  // namespace smt::runtime::server

@@ -52,14 +52,14 @@ void Lane::make_room(const protocol::RecordHeader& record, CUresult* status, uin
     if (!swapper || (op != Op::kMemAlloc && op != Op::kMemAllocAsync)) return;
     if (missed == 0 || !session_.why_not_suspended().empty()) return;  // its limit, or it could not make room
     const device::HeldUp held(session_.id(), "device memory that others have");
-    const auto interrupted = [&] { return stopping_.load() || session_.gate().closed(); };
+    const auto interrupted = [&] { return stopping_.load() || session_.gate().keeps_back(); };
     Swapper::Request request(*swapper, session_);
     for (int tries = 0; tries < kTries && !stopping_.load(); ++tries) {
         let_go();
         request.ask(missed + (tries == 0 ? 0 : (uint64_t{1} << tries) * kChunkBytes));
         Swapper::Answer answer = Swapper::Answer::kInterrupt;
         while (answer == Swapper::Answer::kInterrupt && !stopping_.load()) {
-            if (session_.gate().closed()) stand();  // what it asks for it gets when it is in again
+            if (session_.gate().keeps_back()) stand();  // what it asks for it gets when it is in again
             const dispatch::ClockHandoff others(session_.device());
             answer = request.wait(interrupted);
         }
@@ -97,14 +97,14 @@ void Lane::await_room(const protocol::RecordHeader& record, CUresult* status, ui
     const auto until = std::chrono::steady_clock::now() + longest;
     bool done = false;
     do {
-        if (session_.gate().closed()) stand();  // it is suspended, and loses its place in the line
+        if (session_.gate().keeps_back()) stand();  // it is suspended, and loses its place in the line
         done = RoomLine::of_process().wait(
             {.tenant = &tenant,
              .reason = limit ? RoomLine::For::kLimit : RoomLine::For::kDevice,
              .until = until,
              .attempt = try_again,
-             .gives_up = [&] { return stopping_.load() || session_.gate().closed(); }});
-    } while (!done && session_.gate().closed() && !stopping_.load());
+             .gives_up = [&] { return stopping_.load() || session_.gate().keeps_back(); }});
+    } while (!done && session_.gate().keeps_back() && !stopping_.load());
     const double seconds = std::chrono::duration<double>(held.lasted()).count();
     session_.note(fmt::format("{} {:.3f} s for {}", done ? "waited" : "waited in vain", seconds, what));
 }

@@ -7,6 +7,7 @@
 #include "runtime/protocol/try.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "runtime/server/takeover/launch_log.h"
@@ -36,17 +37,65 @@ bool repeatable(Op op) {
     }
 }
 
+// Records that change nothing of what Session::save() writes, but for the lane's position and what is in
+// flight. A record that is not named here makes the session be described anew.
+bool changes_objects(uint16_t op) {
+    switch (static_cast<Op>(op)) {
+        case Op::kPad:
+        case Op::kWaitLane:
+        case Op::kLaunch:
+        case Op::kCopySlot:
+        case Op::kCopy:
+        case Op::kEventRecord:
+        case Op::kEventSynchronize:
+        case Op::kEventElapsed:
+        case Op::kStreamWaitEvent:
+        case Op::kStreamSynchronize:
+        case Op::kStreamQuery:
+        case Op::kContextSynchronize:
+        case Op::kMemInfo:
+        case Op::kUnsupported:
+            return false;
+        default:
+            break;
+    }
+    switch (static_cast<protocol::GeneratedOp>(op)) {
+        case protocol::GeneratedOp::kMemsetD8Async:
+        case protocol::GeneratedOp::kMemsetD16Async:
+        case protocol::GeneratedOp::kMemsetD32Async:
+        case protocol::GeneratedOp::kMemsetD2D8Async:
+        case protocol::GeneratedOp::kMemsetD2D16Async:
+        case protocol::GeneratedOp::kMemsetD2D32Async:
+            return false;
+        default:
+            return true;
+    }
+}
+
 }  // namespace
+
+void Lane::mark(const RecordHeader& record) {
+    mark_->begin(head_ + record.bytes);
+    if (changes_objects(record.op)) session_.changed();
+}
+
+// A record that met a constant's address may have written to it.
+void Lane::mark_done() {
+    if (!session_.memory().own().constants().all_followed()) session_.changed();
+    mark_->done();
+}
 
 Lane::Lane(Session& session, const Saved& saved)
     : session_(session),
       index_(static_cast<uint32_t>(saved.index)),
       address_(saved.address),
+      mark_(session.marks() ? session.marks()->lane(index_) : nullptr),
       reached_(saved.position),
       head_(saved.position),
       tail_(saved.position),
       record_(new uint64_t[protocol::kMaxRecordBytes / 8]),
       staging_(saved.staging) {
+    if (mark_) mark_->go_on_at(saved.position);
     header().times = 0;
 }
 

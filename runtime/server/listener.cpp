@@ -123,7 +123,7 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
-            if (standby_ && !handed_over_) standby_->tick();
+            if (standby_ && !handed_over_) standby_->tick(*owner_.server, listen_, lock_);
             if (standby_ && owner_.server && owner_.server->holds()) hand_over(*standby_);
         } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
@@ -250,6 +250,7 @@ bool Listener::time_to_leave() {
 // the next one, and none starts a server of its own beside the grants. Clients in the accept queue are
 // disconnected and try again.
 void Listener::close_door() {
+    if (standby_) standby_->leaving();
     if (!handed_over_) {
         if (!owner_.users || stop_.load()) unlink(files_.socket.c_str());
         close(listen_);

@@ -285,7 +285,8 @@ int stand_by(const Options& options, const Files& files) {
     if (!log_to(files.log)) return fail("cannot write " + files.log);
     journal::Writer journal(files.journal);
     if (!journal.error().empty()) log_line("no journal: " + journal.error());
-    log_line("this process takes over from one whose context a fault has lost");
+    log_line(successor.crashed() ? "this process takes over from one that crashed or was killed"
+                                 : "this process takes over from one whose context a fault has lost");
     log_line(line_about_keeper(device->physical_memory().keeper_pid()));
     return serve_device(options, files, *device, device_printf, journal, successor.lock(), &successor);
 }

@@ -366,7 +366,9 @@ void Server::tick() {
     for (Session* session : sessions_) {
         if (session->left()) continue;
         session->tick();
-        if (expects_takeover() && fatal() == CUDA_SUCCESS) session->streams().note_what_is_over();
+        if (!expects_takeover() || fatal() != CUDA_SUCCESS) continue;
+        session->streams().note_what_is_over();
+        session->note_rest();
     }
 }
 

@@ -20,11 +20,13 @@ protocol::StatusReply Server::status(const Peer* viewer) const {
     std::lock_guard lock(mutex_);
     reply.sessions = static_cast<uint32_t>(sessions_.size());
     reply.launches = launches_;
+    reply.takes_over = takes_over();
     for (const Session* session : sessions_) {
         reply.lanes += session->lane_count();
         reply.launches += session->launches();
         reply.device_bytes += session->device_bytes();
         reply.host_bytes += session->host_bytes();
+        reply.carried += takes_over() && session->would_go_on();
         if (!viewer || viewer->sees(session->user())) continue;
         reply.others += 1;
         reply.other_bytes += session->device_bytes();

@@ -97,6 +97,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       moves_treatment_(server.journal().name("has a door")),
       dispatched_(tenant_of(server, id, journal_name_, hello)),
       launch_log_(server.expects_takeover() ? std::make_unique<LaunchLog>() : nullptr),
+      marks_(server.expects_takeover() ? Marks::make() : nullptr),
       host_account_(std::make_shared<MemoryAccount>(most_host_memory())),
       arena_(device_.driver(), host_account_),
       streams_(device_.driver(), arena_),
@@ -105,6 +106,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       graph_waits_(device_.driver(), arena_, callbacks_, events_),
       graph_copies_(server.dispatcher(), *dispatched_) {
     streams_.serve(server.dispatcher(), dispatched_);
+    gate_.mark(marks_.get());
     if (server.expects_takeover()) held_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
@@ -209,6 +211,7 @@ void Session::poison(CUresult fatal, const std::string& why) {
     if (header.fatal.load() != CUDA_SUCCESS && header.fault[0] != 0) return;  // a fence's has no text
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
+    changed();
     gate_.open_all();  // calls that wait there return the error, too
 }
 
@@ -350,6 +353,7 @@ void Session::add_output(const char* text, size_t bytes) {
     std::lock_guard lock(output_mutex_);
     output_.append(text, std::min(bytes, kMostOutput - output_.size()));
     arena_.header().printf_pending.store(1, std::memory_order_release);
+    changed();
 }
 
 bool Session::take_output(char* to, size_t capacity, size_t* bytes) {

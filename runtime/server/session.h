@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -37,6 +38,7 @@
 #include "runtime/server/objects/handles.h"
 #include "runtime/server/streams.h"
 #include "runtime/server/takeover/launch_log.h"
+#include "runtime/server/takeover/marks.h"
 #include "runtime/settings/table.h"
 
 namespace smt::runtime::server {
@@ -101,8 +103,26 @@ public:
         std::function<CUresult(uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle)> claim;
         std::function<bool(const std::string& problem)> commit;
         std::function<void()> placed{};
+        std::shared_ptr<const Marks> marks{};  // of a server that crashed: lanes go on where it was
     };
     bool serve_taken(Taken& taken);
+    // For a crash of this process (takeover/kept_sessions.h). marks(): null: no takeover is expected.
+    Marks* marks() { return marks_.get(); }
+    void changed() {  // something that save() writes, by another way than a lane's record
+        if (marks_) marks_->changed();
+    }
+    void note_rest();  // whether all that was enqueued is over
+    struct Described {
+        std::string state;  // empty: it cannot be carried
+        std::string why;
+        uint64_t changes = 0;  // Marks::why_not()
+    };
+    // Nothing: it is at work. The main thread; its lanes stand meanwhile.
+    std::optional<Described> describe();
+    // What the standby has of it; kNotDescribed: it could not go on.
+    static constexpr uint64_t kNotDescribed = ~0ull;
+    void described_at(uint64_t changes) { described_at_.store(changes); }
+    bool would_go_on() const;  // if this process crashed now
     // Suspension (suspension.h).
     LaunchLog* launch_log() const { return launch_log_.get(); }  // null: no takeover is expected
     LaneGate& gate() { return gate_; }
@@ -205,7 +225,8 @@ private:
     CUresult restore(protocol::Reader& in, const Taken& taken);
     CUresult restore_place(protocol::Reader& in, int arena_file);
     CUresult restore_code(protocol::Reader& in);
-    CUresult restore_lanes(protocol::Reader& in);
+    CUresult restore_lanes(protocol::Reader& in, const Marks* marks);
+    bool rests();
     // Launches that the dispatcher kept back at the fault: they are kept back anew.
     struct KeptLaunch {
         uint32_t stream, lane, kernel, form;  // by their numbers
@@ -285,6 +306,8 @@ private:
 
     std::vector<TakenLaunch> taken_launches_;  // until launch_kept()
     const std::unique_ptr<LaunchLog> launch_log_;
+    const std::unique_ptr<Marks> marks_;
+    std::atomic<uint64_t> described_at_{kNotDescribed};
     std::vector<LaunchLog::Entry> reissued_;  // to be executed again: until then, and in the state
     CUresult ended_at_ = CUDA_SUCCESS;        // reissued_: the error of the fault
 

@@ -19,7 +19,7 @@ std::string text_of(const uint32_t (&place)[3]) {
     return fmt::format("({}, {}, {})", place[0], place[1], place[2]);
 }
 
-std::string describe(const FenceRecord& record, const std::string& where) {
+std::string describe_record(const FenceRecord& record, const std::string& where) {
     constexpr std::array kUses = {"load", "store", "atomic", ""};
     constexpr std::array kSpaces = {"global memory", "a generic address", "shared memory", ""};
     const FenceAccess access = fence_access(record.what);
@@ -75,8 +75,9 @@ bool Session::look_at_fence() {
         if (code_) where = code_->function_in(record->image, fence_access(record->what).function);
     }
     const CUresult error = error_of(*record);
-    const std::string why = fmt::format("CUDA error {}: {}", static_cast<int>(error),
-                                        describe(*record, where.empty() ? "" : fmt::format("{}, ", where)));
+    const std::string why =
+        fmt::format("CUDA error {}: {}", static_cast<int>(error),
+                    describe_record(*record, where.empty() ? "" : fmt::format("{}, ", where)));
     if (!fence_told_.exchange(true)) note(fmt::format("ended by its fence, other programs go on: {}", why));
     end_work(error, why);
     return true;

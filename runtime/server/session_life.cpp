@@ -39,6 +39,24 @@ constexpr auto kPlaceTimeout = 10s;  // its limit: shorter than the client waits
 // The first region of each attempt (AddressPlan).
 constexpr int kRegionOfAttempt[protocol::kMappingAttempts] = {0, 0, 1, 1, 2, 3, 3, 4};
 
+// While a message is answered.
+class MessageMark {
+public:
+    explicit MessageMark(Marks* marks) : marks_(marks) {
+        if (!marks_) return;
+        marks_->control().begin(marks_->control().begun.load() + 1);
+        marks_->changed();
+    }
+    ~MessageMark() {
+        if (marks_) marks_->control().done();
+    }
+    MessageMark(const MessageMark&) = delete;
+    MessageMark& operator=(const MessageMark&) = delete;
+
+private:
+    Marks* const marks_;
+};
+
 void set_timeout(int socket, long seconds) {
     timeval limit{seconds, 0};
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -78,6 +96,7 @@ void Session::answer_control_guarded() {
 void Session::answer_control() {
     ControlMessage message;
     while (next_message(message)) {
+        const MessageMark mark(marks_.get());
         if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
             if (!answer_open_lane()) return;
         } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {

@@ -62,7 +62,7 @@ bool Session::has_work(bool out, uint64_t* position) {
 void Session::begin_suspended() {
     note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
     server_.dispatcher().suspend(dispatched_);
-    if (!gate_.closed()) server_.dispatcher().resume(dispatched_);
+    if (!gate_.keeps_back()) server_.dispatcher().resume(dispatched_);
 }
 
 void Session::note_suspended(protocol::TenantStatus& status) const {

@@ -86,7 +86,7 @@ void Suspension::let_go_on(const std::string& tenant, const Sessions& sessions) 
     server_.open_gates(tenant);
     const Borrowed all(server_, server_.borrow(tenant));  // with those that began suspended meanwhile
     for (const Session* session : all.sessions)
-        if (!session->gate().closed()) server_.dispatcher().resume(session->dispatched_tenant());
+        if (!session->gate().keeps_back()) server_.dispatcher().resume(session->dispatched_tenant());
 }
 
 // Returns those that are closing: their teardown does not wait for what others of the tenant have under way.

@@ -27,7 +27,7 @@ std::string why_not_moved(const ChunkMover::Outcome& outcome) {
 void Suspension::let_go_on_in_turn(Session& session) {
     server_.device().let_go(session.id());
     session.gate().open(LaneGate::kOutOfTurn);
-    if (!session.gate().closed()) server_.dispatcher().resume(session.dispatched_tenant());
+    if (!session.gate().keeps_back()) server_.dispatcher().resume(session.dispatched_tenant());
 }
 
 // Empty: its calls wait, and its work is at rest. Without sessions: it has ended.

@@ -18,7 +18,7 @@ constexpr auto kAskPoll = std::chrono::milliseconds(5);
 
 // Not where its lane stands in front of a closed gate: it takes nothing before that opens.
 bool Swapper::Request::takes() const {
-    return state_ == State::kAnswered && answer_ == Answer::kTryAgain && !session_.gate().closed();
+    return state_ == State::kAnswered && answer_ == Answer::kTryAgain && !session_.gate().keeps_back();
 }
 
 Swapper::Request::Request(Swapper& swapper, const Session& session) : swapper_(swapper), session_(session) {

@@ -67,6 +67,16 @@ class Faults(unittest.TestCase):
             self.assertEqual(self.results()["states"][state]["outcomes"], {"goes on": 1}, out)
         self.assertEqual(self.run_all("--kinds", "endless", "--keeper", "0")[1], 2)
 
+    def test_the_server_is_killed(self):
+        out, code = self.run_all("--kinds", "kill_server", "--states", "idle,asking,computing,array,graph")
+        self.assertEqual(code, 0, out)
+        states = self.results()["states"]
+        self.assertEqual(states["idle"]["outcomes"], {"goes on": 1}, out)
+        self.assertEqual(states["array"]["outcomes"], {"ends": 1}, out)
+        out, code = self.run_all("--kinds", "kill_server", "--states", "idle", "--keeper", "1")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.results()["states"]["idle"]["outcomes"], {"ends": 1}, out)
+
     def test_strict_tenants(self):
         """Endless kernels, too, and without a takeover."""
         out, code = self.run_all("--kinds", "trap,endless", "--states", "beside_strict")
@@ -110,6 +120,9 @@ class Judged(unittest.TestCase):
         self.assertEqual(promises.promised("load", "idle", "takeover"), {"goes on"})
         self.assertEqual(promises.promised("load", "idle", "1"), {"ends"})
         self.assertEqual(promises.promised("kill_server", "strict", "takeover"), {"goes on"})
+        self.assertEqual(promises.promised("kill_server", "idle", "takeover"), {"goes on"})
+        self.assertEqual(promises.promised("kill_server", "array", "takeover"), {"ends"})
+        self.assertEqual(promises.promised("kill_server", "idle", "1"), {"ends"})
         self.assertEqual(promises.promised("memory", "graph", "0"), {"goes on"})
 
     def row_of(self, outcomes, alone, beside):

@@ -1,14 +1,20 @@
 // What a takeover writes and reads, and which tenants are refused.
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
+#include <memory>
 #include <vector>
 
 #include "runtime/protocol/state.h"
 #include "runtime/server/memory/watched_constants.h"
+#include "runtime/server/takeover/marks.h"
 #include "runtime/server/takeover/offences.h"
 
 namespace {
 
 using namespace smt::protocol;
+using smt::runtime::server::Marks;
 using smt::runtime::server::Offences;
 using smt::runtime::server::WatchedConstants;
 
@@ -31,6 +37,56 @@ TEST_CASE("takeover: a state is read as it was written, and no further", "[takeo
     CHECK(!in.good());
     Reader other(out.all().data(), out.all().size());
     CHECK(!take_part(other, 8));
+}
+
+// The standby's: of the same file.
+std::unique_ptr<Marks> of_another(const Marks& marks) {
+    return Marks::open(fcntl(marks.file(), F_DUPFD_CLOEXEC, 0));
+}
+
+TEST_CASE("takeover: marks say when a state describes its session", "[takeover]") {
+    const std::unique_ptr<Marks> marks = Marks::make();
+    REQUIRE(marks);
+    const std::unique_ptr<Marks> seen = of_another(*marks);
+    REQUIRE(seen);
+    Marks::Lane* const lane = marks->lane(3);
+    REQUIRE(lane);
+    lane->go_on_at(640);
+    const uint64_t described = marks->changes();
+    CHECK(seen->why_not(described).empty());
+    CHECK(seen->lane(3)->over.load() == 640);
+
+    lane->begin(704);  // a record that enqueues work
+    CHECK(seen->why_not(described) == "a call of it was under way");
+    lane->used(2);
+    lane->done();
+    CHECK(seen->why_not(described) == "work of it was under way on the GPU, or may have been");
+    CHECK(seen->uses() == 2);
+    marks->rests(1);
+    CHECK_FALSE(seen->why_not(described).empty());
+    marks->rests(2);
+    marks->rests(1);  // another thread has looked earlier
+    CHECK(seen->why_not(described).empty());
+    CHECK(seen->lane(3)->over.load() == 704);
+
+    marks->changed();
+    CHECK(seen->why_not(described).starts_with("it had made or freed something"));
+    CHECK(seen->why_not(marks->changes()).empty());
+    marks->control().begin(1);
+    CHECK_FALSE(seen->why_not(marks->changes()).empty());
+    marks->control().done();
+    CHECK(seen->why_not(marks->changes()).empty());
+
+    CHECK(marks->lane(Marks::kMostLanes - 1));
+    CHECK_FALSE(marks->lane(Marks::kMostLanes));
+    CHECK(seen->why_not(marks->changes()) == "it had too many threads");
+}
+
+TEST_CASE("takeover: marks of another size are none", "[takeover]") {
+    const int file = memfd_create("marks", MFD_CLOEXEC);
+    REQUIRE(file >= 0);
+    CHECK_FALSE(Marks::open(file));
+    CHECK_FALSE(Marks::open(-1));
 }
 
 TEST_CASE("takeover: a tenant that faults again and again is refused for longer and longer", "[takeover]") {

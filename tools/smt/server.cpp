@@ -118,6 +118,9 @@ void print_status(const std::string& key, const StatusReply& reply) {
     fmt::print("  policy    {}\n", reply.policy[0] ? reply.policy : "-");
     fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes,
                reply.sessions_served);
+    if (reply.takes_over)
+        fmt::print("  crash     {} of {} sessions would go on in another process\n", reply.carried,
+                   reply.sessions);
     fmt::print("  launches  {}\n", reply.launches);
     fmt::print("  memory    {:.1f} MiB device, {:.1f} MiB host\n",
                static_cast<double>(reply.device_bytes) / kMiB, static_cast<double>(reply.host_bytes) / kMiB);

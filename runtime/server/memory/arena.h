@@ -42,6 +42,7 @@ public:
     // Takeover. save(): the session's threads stand still. restore(), in place of create(): takes the file
     // over, maps it at `base`, and registers what was registered.
     bool shows_other_pages() const;  // which save() cannot describe
+    bool all_released();             // nothing waits to be unregistered
     void save(protocol::StateWriter& out);
     CUresult restore(protocol::Reader& in, int file, uint64_t base);
 

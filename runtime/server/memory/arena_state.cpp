@@ -26,6 +26,12 @@ bool Arena::shows_other_pages() const {
            std::any_of(dying_.begin(), dying_.end(), shows);
 }
 
+bool Arena::all_released() {
+    release_dying();
+    std::lock_guard lock(mutex_);
+    return dying_.empty();
+}
+
 void Arena::save(protocol::StateWriter& out) {
     std::map<uint64_t, Block> dying;
     {

@@ -2,6 +2,13 @@
 //
 //   server:  kBegin, socket of the keeper                  value: the keeper's process
 //   standby: kReady                                        has its context
+//   server:  kServe, listening socket, lock, memfd         what it goes on with after a crash
+//            kKept, control socket, arena, memfd, marks    likewise, of the session `number`; described at
+//                                                          `changes` (marks.h). kNotDescribed: it cannot be
+//                                                          carried, text says why, and the memfd has its
+//                                                          name. value: bytes of the memfd
+//            kForget                                       the session `number` is over
+//            kLeave                                        the server ends in order
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
 //            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
 //            kDone                                         all sessions were sent. text: whose fault it was,
@@ -14,7 +21,8 @@
 //   server:  kGo            from here on the session is the standby's
 //
 // A line that is closed before kGo leaves the session with the server, and one that is closed before kMade,
-// too. The standby ends when the first socket is closed before kTakeOver.
+// too. Where the first socket is closed before kTakeOver and kLeave the server has crashed: the standby goes
+// on with what it was told.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +31,28 @@
 
 namespace smt::runtime::server {
 
-enum class PacketKind : uint32_t { kBegin = 1, kReady, kTakeOver, kSession, kDone, kMade, kGo };
+enum class PacketKind : uint32_t {
+    kBegin = 1,
+    kReady,
+    kTakeOver,
+    kSession,
+    kDone,
+    kMade,
+    kGo,
+    kServe,
+    kKept,
+    kForget,
+    kLeave
+};
 
 struct Packet {
     static constexpr uint32_t kMagic = 0x5354'4d53;
     uint32_t magic = kMagic;
     PacketKind kind = PacketKind::kBegin;
     uint64_t value = 0;
-    char text[240] = {};
+    uint64_t number = 0;
+    uint64_t changes = 0;
+    char text[224] = {};
 };
 static_assert(sizeof(Packet) == 256);
 

@@ -138,6 +138,7 @@ std::string plan_reissue(Session& session, Log* plan) {
 
 std::string Session::why_work_stays() {
     std::string reason = streams_.why_not_carried();
+    if (server_.fatal() == CUDA_SUCCESS) return reason;  // it may go on here
     if (!reissued_.empty()) return taken_launches_.empty() ? reason : "launches of it wait for others";
     if (reason.empty() || !launch_log_ || server_.context_lives()) return reason;
     if (server_.knows_culprit()) return reason;  // it is this one
@@ -200,7 +201,7 @@ void Session::reissue() {
         }
     }
     if (!held()) gate_.open(LaneGate::kReissued);
-    if (!gate_.closed()) server_.dispatcher().resume(dispatched_);
+    if (!gate_.keeps_back()) server_.dispatcher().resume(dispatched_);
 }
 
 bool Session::client_left() const {

@@ -150,7 +150,7 @@ CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
     SMT_TRY(restore_code(in));
     SMT_TRY(restore_kept_launches(in));
     SMT_TRY(restore_reissued(in));
-    SMT_TRY(restore_lanes(in));
+    SMT_TRY(restore_lanes(in, taken.marks.get()));
     captures_ = in.scalar<uint32_t>();
     launches_.store(in.scalar<uint64_t>());
     const std::string output = protocol::take_text(in);
@@ -203,13 +203,15 @@ CUresult Session::restore_code(protocol::Reader& in) {
     return CUDA_SUCCESS;
 }
 
-CUresult Session::restore_lanes(protocol::Reader& in) {
+CUresult Session::restore_lanes(protocol::Reader& in, const Marks* marks) {
     if (!protocol::take_part(in, kLanesPart)) return CUDA_ERROR_INVALID_VALUE;
-    const std::vector<Lane::Saved> saved = protocol::take_list<Lane::Saved>(in);
+    std::vector<Lane::Saved> saved = protocol::take_list<Lane::Saved>(in);
     lane_ends_ = protocol::take_list<uint64_t>(in);
     lanes_.resize(lane_ends_.size());
     next_lane_.store(static_cast<uint32_t>(lanes_.size()));
-    for (const Lane::Saved& each : saved) {
+    for (Lane::Saved& each : saved) {
+        if (const Marks::Lane* mark = marks ? marks->lane(static_cast<uint32_t>(each.index)) : nullptr)
+            each.position = mark->over.load();
         if (each.index >= lanes_.size() || each.address < arena_.base() ||
             each.address - arena_.base() > protocol::kArenaBytes - protocol::kLaneBytes)
             return CUDA_ERROR_INVALID_VALUE;

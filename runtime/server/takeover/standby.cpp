@@ -70,6 +70,7 @@ void Standby::drop() {
     ready_.store(false);
     if (socket_ >= 0) close(socket_);
     socket_ = -1;
+    kept_.forget_all();
 }
 
 std::string Standby::start() {
@@ -90,7 +91,11 @@ std::string Standby::start() {
     return told ? "" : "it does not take its first message";
 }
 
-void Standby::tick() {
+void Standby::leaving() {
+    if (socket_ >= 0) put_packet(socket_, make_packet(PacketKind::kLeave));
+}
+
+void Standby::tick(Server& server, int listening, int lock) {
     if (socket_ < 0) {
         if (starts_ >= kMostStarts) return given_up_.store(true);
         ++starts_;
@@ -99,10 +104,14 @@ void Standby::tick() {
         return;
     }
     pollfd watched{socket_, POLLIN, 0};
-    if (poll(&watched, 1, 0) <= 0) return;
+    if (poll(&watched, 1, 0) <= 0) {
+        if (ready()) kept_.tell(server, socket_, listening, lock);
+        return;
+    }
     Packet said;
     std::vector<int> files;
     if (take_packet(socket_, PacketKind::kReady, 0, &said, &files)) {
+        kept_.tell(server, socket_, listening, lock);
         ready_.store(true);
         return note_(
             fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
@@ -115,13 +124,11 @@ void Standby::tick() {
 }
 
 bool Standby::begin(Server& server, int listening, int lock) {
-    protocol::StateWriter state;
-    state.text(server.status().policy);
-    server.offences().save(state);
-    const int file = file_of(state.all());
+    const std::string state = KeptSessions::state_of(server);
+    const int file = file_of(state);
     if (file < 0) return false;
     const bool sent =
-        put_packet(socket_, make_packet(PacketKind::kTakeOver, state.all().size()), {listening, lock, file});
+        put_packet(socket_, make_packet(PacketKind::kTakeOver, state.size()), {listening, lock, file});
     close(file);
     return sent;
 }

@@ -1,8 +1,8 @@
 // The server's end of a takeover: a second process of this program that has its context and its socket to the
 // keeper, and waits. After a fault it gets the sessions that have nothing under way, or only
-// launches that may be executed again.
+// launches that may be executed again. After a crash it has what kept_sessions.h told it.
 //
-// tick() and hand_over() are for the main thread; ready() and comes() for any.
+// ready() and comes() are for any thread, the rest for the main one.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include "runtime/server/takeover/kept_sessions.h"
 
 namespace smt::runtime::device {
 class Device;
@@ -36,12 +38,13 @@ public:
     Standby& operator=(const Standby&) = delete;
 
     // Called periodically: starts the process if there is none, and sees when it is ready or has ended.
-    void tick();
+    void tick(Server& server, int listening, int lock);
     bool ready() const { return ready_.load(); }
     bool comes() const { return !given_up_.load(); }  // it is ready, or may be later
     // All sessions are decided when it returns: they have left, or were given up. Takes kPatience at most,
     // and the time to write their states.
     HandedOver hand_over(Server& server, int listening, int lock);
+    void leaving();  // the server ends in order: nothing is to be taken over
 
 private:
     struct Line {
@@ -65,6 +68,7 @@ private:
     int socket_ = -1;
     int pid_ = -1;
     int starts_ = 0;
+    KeptSessions kept_;
     std::atomic<bool> ready_{false};
     std::atomic<bool> given_up_{false};
 };

@@ -1,19 +1,27 @@
 #include "runtime/server/takeover/successor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
+#include "runtime/journal/printable.h"
 #include "runtime/keeper/channel.h"
 #include "runtime/keeper/client.h"
 #include "runtime/protocol/state.h"
 #include "runtime/server/listener.h"
+#include "runtime/server/log.h"
 #include "runtime/server/server.h"
 #include "runtime/server/takeover/packet.h"
 #include "runtime/server/takeover/taken_hello.h"
@@ -57,9 +65,40 @@ private:
 
 namespace {
 
+constexpr int kEndMs = 30'000;  // of a process whose socket is closed: it gives its memory back
+
+// The one that made the socket. -1: it is gone, or the kernel has no such descriptors.
+int process_behind(int socket) {
+    ucred made{};
+    socklen_t bytes = sizeof made;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made, &bytes) != 0) return -1;
+    return static_cast<int>(syscall(SYS_pidfd_open, made.pid, 0));
+}
+
+// As sessions are called in the log.
+std::string name_of_kept(const Packet& said, int state) {
+    std::string all = read_file(fcntl(state, F_DUPFD_CLOEXEC, 0), said.value);
+    if (said.changes == Session::kNotDescribed) return all;
+    protocol::Reader in(all.data(), all.size());
+    const protocol::Hello hello = take_hello(in).value_or(protocol::Hello{});
+    return fmt::format("{}, pid {}", journal::printable(protocol::text_in(hello.tenant)), hello.pid);
+}
+
+// What the program prints. Its calls return the error from then on.
+void tell_lost(int control, const std::string& why) {
+    protocol::Farewell farewell;
+    const std::string text =
+        "it crashed or was killed, and this program cannot go on in another process: " + why;
+    std::strncpy(farewell.message, text.c_str(), sizeof farewell.message - 1);
+    send(control, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(control, SHUT_RDWR);
+}
+
+}  // namespace
+
 // Programs that come new are not served before the sessions that come have their addresses: they might get
 // them.
-class Places {
+class Successor::Places {
 public:
     void expect() {
         std::lock_guard lock(mutex_);
@@ -81,13 +120,16 @@ private:
     int left_ = 0;
 };
 
-}  // namespace
-
-Successor::~Successor() { close(socket_); }
+Successor::~Successor() {
+    close(socket_);
+    if (server_ >= 0) close(server_);
+    for (const auto& [session, kept] : kept_) keeper::close_all(kept.files);
+}
 
 bool Successor::begin(device::Device& device) {
     Packet said;
     std::vector<int> files;
+    server_ = process_behind(socket_);
     if (!take_packet(socket_, PacketKind::kBegin, 1, &said, &files)) return false;
     device.physical_memory().keep_with(std::make_unique<keeper::Client>(files[0]),
                                        static_cast<int>(said.value));
@@ -98,10 +140,49 @@ bool Successor::begin(device::Device& device) {
 bool Successor::await() {
     Packet said;
     std::vector<int> files;
-    if (!take_packet(socket_, PacketKind::kTakeOver, 3, &said, &files)) return false;
-    listening_ = files[0];
-    lock_ = files[1];
-    state_ = read_file(files[2], said.value);
+    while (take_any_packet(socket_, &said, &files, -1)) {
+        const bool serves = said.kind == PacketKind::kServe || said.kind == PacketKind::kTakeOver;
+        if (serves && files.size() == 3) {
+            if (listening_ >= 0) close(listening_), close(lock_);
+            listening_ = files[0];
+            lock_ = files[1];
+            state_ = read_file(files[2], said.value);
+        } else if (said.kind == PacketKind::kKept && files.size() == 4) {
+            keep(said, std::move(files));
+        } else if (said.kind == PacketKind::kForget) {
+            forget(said.number);
+        } else {
+            keeper::close_all(files);
+            return false;
+        }
+        files.clear();
+        if (said.kind != PacketKind::kTakeOver) continue;
+        while (!kept_.empty()) forget(kept_.begin()->first);  // they come by themselves
+        return true;
+    }
+    return await_end();
+}
+
+void Successor::keep(const Packet& said, std::vector<int> files) {
+    forget(said.number);
+    kept_[said.number] = {said, std::move(files)};
+}
+
+void Successor::forget(uint64_t session) {
+    const auto found = kept_.find(session);
+    if (found == kept_.end()) return;
+    keeper::close_all(found->second.files);
+    kept_.erase(found);
+}
+
+// The socket is closed, and nothing was said before. What the process had of the GPU is gone when it has
+// ended.
+bool Successor::await_end() {
+    if (listening_ < 0 || kept_.empty()) return false;
+    pollfd ended{server_, POLLIN, 0};
+    if (server_ >= 0 && poll(&ended, 1, kEndMs) <= 0)
+        return false;  // it lives: it has closed the socket only
+    crashed_ = true;
     return true;
 }
 
@@ -117,6 +198,54 @@ void Successor::take_sessions(Server& server, Listener& listener) {
     if (found != CUDA_SUCCESS)
         server.note(
             fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));
+    if (crashed_)
+        take_kept(listener, chunks);
+    else
+        take_sent(server, listener, chunks);
+}
+
+void Successor::take_kept(Listener& listener, const std::shared_ptr<Chunks>& chunks) {
+    const auto places = std::make_shared<Places>();
+    for (auto& [number, kept] : kept_) {
+        const int control = kept.files[0];
+        const std::string why = take_kept(listener, kept, chunks, places);
+        if (why.empty()) continue;
+        tell_lost(control, why);
+        log_line(fmt::format("session {} ({}): it ends, as it cannot go on in another process: {}", number,
+                             name_of_kept(kept.said, kept.files[2]), why));
+        keeper::close_all(kept.files);
+    }
+    kept_.clear();
+    places->await();
+}
+
+// Empty: it has the descriptors; else why the session ends.
+std::string Successor::take_kept(Listener& listener, Kept& kept, const std::shared_ptr<Chunks>& chunks,
+                                 const std::shared_ptr<Places>& places) {
+    const int control = kept.files[0];
+    const std::shared_ptr<const Marks> marks = Marks::open(fcntl(kept.files[3], F_DUPFD_CLOEXEC, 0));
+    if (kept.said.changes == Session::kNotDescribed) return kept.said.text;
+    if (!marks) return "its marks cannot be read";
+    if (std::string why = marks->why_not(kept.said.changes); !why.empty()) return why;
+    Session::Taken taken{read_file(std::exchange(kept.files[2], -1), kept.said.value), kept.files[1], {}, {}};
+    protocol::Reader in(taken.state.data(), taken.state.size());
+    const std::optional<protocol::Hello> hello = take_hello(in);
+    taken.claim = [chunks](uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
+        return chunks->claim(id, bytes, handle);
+    };
+    taken.commit = [control](const std::string& problem) {
+        if (!problem.empty()) tell_lost(control, problem);
+        return true;
+    };
+    taken.marks = marks;
+    places->expect();
+    taken.placed = [places] { places->found(); };
+    close(kept.files[3]);
+    listener.take(hello.value_or(protocol::Hello{}), control, std::move(taken));
+    return {};
+}
+
+void Successor::take_sent(Server& server, Listener& listener, const std::shared_ptr<Chunks>& chunks) {
     const auto places = std::make_shared<Places>();
     Packet said;
     std::vector<int> files;

@@ -1,13 +1,15 @@
 // The other end of a takeover: the process that waits, and goes on after a fault of the first one's GPU
-// context (packet.h). Main thread only.
+// context, or after its crash (packet.h). Main thread only.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/server/takeover/packet.h"
 
 namespace smt::runtime::server {
 
@@ -23,8 +25,9 @@ public:
 
     // The keeper's socket comes, and the server learns that this process is ready. False: the server is gone.
     bool begin(device::Device& device);
-    // Waits for a fault. False: the server has ended without one.
+    // Waits for a fault or a crash. False: the server has ended in order, or there is nothing to go on with.
     bool await();
+    bool crashed() const { return crashed_; }  // after await()
 
     int listening() const { return listening_; }  // the caller's, after await()
     int lock() const { return lock_; }
@@ -34,11 +37,27 @@ public:
 
 private:
     class Chunks;
+    class Places;
+    // What is known of a session, if the server crashes.
+    struct Kept {
+        Packet said;
+        std::vector<int> files;  // control socket, arena, state, marks
+    };
+    void keep(const Packet& said, std::vector<int> files);
+    void forget(uint64_t session);
+    bool await_end();
+    void take_kept(Listener& listener, const std::shared_ptr<Chunks>& chunks);
+    std::string take_kept(Listener& listener, Kept& kept, const std::shared_ptr<Chunks>& chunks,
+                          const std::shared_ptr<Places>& places);
+    void take_sent(Server& server, Listener& listener, const std::shared_ptr<Chunks>& chunks);
 
     const int socket_;
+    int server_ = -1;  // the first process, as a descriptor; -1: it is gone, or cannot be watched
     int listening_ = -1;
     int lock_ = -1;
     std::string state_;
+    bool crashed_ = false;
+    std::map<uint64_t, Kept> kept_;  // by the session's number
 };
 
 }  // namespace smt::runtime::server

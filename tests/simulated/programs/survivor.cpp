@@ -3,6 +3,8 @@
 // no variable.
 //
 //   survivor        as above
+//   survivor steady  makes and frees nothing after the first "ready"
+//   survivor late   after the first line: a kernel that does not end; after the second one it goes on
 //   survivor busy   leaves a kernel under way that does not end, before it says "ready"
 //   survivor array  has an array
 //   survivor long   leaves a kernel of a second under way, and waits for it after the first line
@@ -179,7 +181,7 @@ struct Program {
         GO(add(reinterpret_cast<CUdeviceptr>(pinned), streams[1]));
         GO(cuCtxSynchronize());
     }
-    void look() {
+    void look() const {
         std::vector<unsigned> found(kNumbers);
         for (CUdeviceptr each : {small, large, pooled, reinterpret_cast<CUdeviceptr>(pinned)}) {
             GO(cuMemcpyDtoH(found.data(), each, kNumbers * 4));
@@ -251,6 +253,20 @@ struct Apart {
     }
 };
 
+void never_end(CUfunction endless, CUstream stream) {
+    GO(cuLaunchKernel(endless, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+}
+
+// What it makes from now on lies beside what it had.
+void make_more(const Program& program) {
+    CUdeviceptr more = 0;
+    GO(cuMemAlloc(&more, 4096));
+    GO(cuMemsetD32(more, 7, 1024));
+    program.look();
+    GO(cuMemFree(more));
+}
+
 void write_beyond(CUmodule module, const char* name, CUdeviceptr memory) {
     CUfunction beyond = nullptr;
     void* parameters[] = {&memory};
@@ -275,12 +291,10 @@ int main(int count, char** arguments) {
         CUDA_ARRAY_DESCRIPTOR shape{64, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
         CHECK(cuArrayCreate(&array, &shape));
     }
-    if (how == "busy") {
-        CUfunction endless = nullptr;
-        CHECK(cuModuleGetFunction(&endless, module, "endless"));
-        CHECK(cuLaunchKernel(endless, 1, 1, 1, 1, 1, 1, 0, program.streams[0], nullptr, nullptr));
-        REQUIRE(cuStreamQuery(program.streams[0]) == CUDA_ERROR_NOT_READY);
-    }
+    CUfunction endless = nullptr;
+    CHECK(cuModuleGetFunction(&endless, module, "endless"));
+    if (how == "busy") never_end(endless, program.streams[0]);
+    bool late = how == "late";
     CUdeviceptr numbers = 0;
     if (how == "long") {
         CHECK(cuMemAlloc(&numbers, kBlocks * kThreads * 4));
@@ -293,6 +307,12 @@ int main(int count, char** arguments) {
     preload::say("ready");
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
+        if (late) {
+            never_end(endless, program.streams[0]);
+            preload::say("begun");
+            late = false;
+            continue;
+        }
         if (how == "moves") {
             move_behind_a_kernel(module, numbers, program.streams[0]);
         } else if (how == "apart" || how == "back" || how == "in_place") {
@@ -310,12 +330,7 @@ int main(int count, char** arguments) {
         }
         program.work();
         program.look();
-        // what it makes from now on lies beside what it had
-        CUdeviceptr more = 0;
-        GO(cuMemAlloc(&more, 4096));
-        GO(cuMemsetD32(more, 7, 1024));
-        program.look();
-        GO(cuMemFree(more));
+        if (how != "steady") make_more(program);
         std::printf("%s", line);
         std::fflush(stdout);
     }

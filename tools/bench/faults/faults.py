@@ -43,7 +43,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
 from measurement import built_twice  # noqa: E402
-from promises import APART, ERRORS, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
+from promises import APART, ERRORS, GOES_ON, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
 from row import row_of_faults  # noqa: E402
 
 LIMIT = "1"   # seconds, of the kind endless
@@ -132,6 +132,8 @@ class Faults:
         before = self.status(runtime)
         if not started or not self.await_standby(runtime, before["pid"]):
             return self.failed(runtime, "the programs or the standby do not start", *children)
+        if kind == "kill_server" and state in GOES_ON and not self.await_described(runtime, len(children)):
+            return self.failed(runtime, "the standby does not get the sessions' states", *children)
         told = time.monotonic()
         neighbour = neighbour or self.start_neighbour(runtime, number, state)
         if kind in ("kill_server", "kill_keeper"):
@@ -189,6 +191,11 @@ class Faults:
             return True
         said = re.compile(rf"smtd\[{pid}\] a standby, process \d+, is ready")
         return wait_for(lambda: said.search(whole_log(runtime)))
+
+    def await_described(self, runtime, sessions):
+        """All of them would go on."""
+        return (self.options.keeper != "takeover"
+                or wait_for(lambda: self.status(runtime).get("carried") == sessions))
 
     def await_successor(self, runtime, pid):
         if self.options.keeper == "takeover":

@@ -23,7 +23,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")
 MAGIC = 0x31544D53
 WAITS = "wait=10"   # of SMT_COMPILE, for what measures: managed from the first launch on
 KIND_HELLO, KIND_WELCOME, KIND_STATUS, KIND_STOP = 1, 2, 6, 7
-STATUS_REPLY = struct.Struct("<IIiIIIQQQQQII32s256s")
+STATUS_REPLY = struct.Struct("<IIiIIIQQQQQIIQ32s256sII")
 
 
 class Places:
@@ -100,7 +100,8 @@ class Runtime:
                 fields = STATUS_REPLY.unpack(data[:STATUS_REPLY.size])
                 names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors",
                          "sessions_served", "launches",
-                         "device_bytes", "host_bytes", "uptime_ms", "tenants", "reserved", "policy", "device")
+                         "device_bytes", "host_bytes", "uptime_ms", "tenants", "others", "other_bytes",
+                         "policy", "device", "takes_over", "carried")
                 yield dict(zip(names, fields))
             except (OSError, struct.error):
                 continue
