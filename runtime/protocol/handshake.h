@@ -275,7 +275,8 @@ struct TenantStatus {
     MemoryFigures memory = {};
     uint32_t suspended = 0;    // 1: its calls wait until it is resumed
     uint32_t out_of_turn = 0;  // 1: its calls wait for its turn, as memory of it made room for others
-    uint64_t away_bytes = 0;   // of its device memory in host memory; not in device_bytes
+    uint64_t away_bytes = 0;   // of its device memory in host memory or files; not in device_bytes
+    uint64_t file_bytes = 0;   // of these in files
     TurnFigures turns = {};
     uint32_t limited = 0;             // kLimited*
     uint32_t fenced = 0;              // 1: its kernels are (smt run --isolation fence)
@@ -283,7 +284,7 @@ struct TenantStatus {
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 544);
+static_assert(sizeof(TenantStatus) == 552);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;
@@ -334,12 +335,13 @@ struct SuspendReply {
     uint32_t sessions = 0;  // of the tenant
     uint32_t pinned = 0;    // kSuspend: 1: the host memory is pinned
     uint64_t moved_bytes = 0;
+    uint64_t file_bytes = 0;           // kSuspend: of these in files, so far
     uint64_t stay_bytes = 0;           // kSuspend: device memory that cannot be moved
     uint64_t copied_ns = 0;            // of the time that it took: copies, with the memory for them
     uint64_t took_ns = 0;              // all of it
     char message[kMessageBytes] = {};  // the reason if ok is 0
 };
-static_assert(sizeof(SuspendReply) == 304);
+static_assert(sizeof(SuspendReply) == 312);
 
 // From the server before it ends a session that the program has not ended. If the socket is closed without
 // it, the server has crashed.

@@ -122,6 +122,7 @@ void block_signals() {
     sigaddset(&watched, SIGINT);
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write
 }
 
 // A recording serves the study of policies. If it cannot be made the server runs without it.

@@ -12,6 +12,7 @@
 #include "runtime/journal/fault_record.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
+#include "runtime/server/memory/block_store.h"
 #include "runtime/server/session.h"
 #include "runtime/server/swapper.h"
 #include "runtime/server/unpinning.h"
@@ -27,6 +28,18 @@ constexpr std::chrono::seconds kLongestDump{5};  // measured: 1 s with a full GP
 // show the progress. Else they are written when a tenant leaves.
 std::chrono::milliseconds between_writes() {
     return std::chrono::seconds(settings::c_text_of(settings::Id::kProfile) ? 1 : 0);
+}
+
+// By swap_host and swap_folder in SMT_LIMITS. By default the host's part is what pinned memory may take now.
+std::shared_ptr<BlockStore> make_block_store(std::shared_ptr<SpareBlocks> blocks, BlockStore::Note note) {
+    const std::string folder(settings::text_of(settings::Id::kSwapFolder));
+    std::shared_ptr<SwapFile> file;
+    std::string problem;
+    if (!folder.empty()) file = SwapFile::open(folder, HostBlock::kLargest, &problem);
+    if (!problem.empty()) note("memory of tenants does not go to files: " + problem);
+    const uint64_t otherwise = file ? HostBlock::room().pinned : ~uint64_t{0},
+                   most = settings::number_of(settings::Id::kSwapHost, otherwise);
+    return std::make_shared<BlockStore>(std::move(blocks), std::move(file), most, std::move(note));
 }
 
 }  // namespace
@@ -46,6 +59,7 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
     device_.attach(journal_);
     measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });
     unpinning_ = std::make_unique<Unpinning>(*this);
+    block_store_ = make_block_store(unpinning_->blocks(), [this](const std::string& line) { note(line); });
     swapper_ = Swapper::wanted(*this);
 }
 

@@ -36,6 +36,7 @@
 
 namespace smt::runtime::server {
 
+class BlockStore;
 class DevicePrintf;
 class Peer;
 class Session;
@@ -87,6 +88,7 @@ public:
     void await_return(const Session& session);  // on its own thread, when it is closing
     Suspension& suspension() { return suspension_; }
     Unpinning& unpinning() { return *unpinning_; }
+    const std::shared_ptr<BlockStore>& block_store() const { return block_store_; }
     Swapper* swapper() const { return swapper_.get(); }  // null: tenants' memory fits the device together
 
     // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
@@ -220,6 +222,7 @@ private:
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
     std::unique_ptr<Unpinning> unpinning_;
+    std::shared_ptr<BlockStore> block_store_;
     std::unique_ptr<Swapper> swapper_;  // its thread uses the rest
 };
 

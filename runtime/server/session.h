@@ -134,6 +134,7 @@ public:
     // What it has under way on the GPU, for people; empty: nothing. As long as its lanes stand.
     std::string runs();
     uint64_t bytes_away() const;
+    uint64_t bytes_in_files() const;
     bool has_memory() const;
     // Turns (swapper.h). It has something to do: a record that waits, or work that is under way; if it is
     // `out`, that is held back. `position`: another number than before if a lane has executed a record.

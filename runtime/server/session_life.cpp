@@ -22,7 +22,6 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
-#include "runtime/server/unpinning.h"
 #include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
@@ -277,7 +276,7 @@ CUresult Session::open() {
 
 void Session::open_memory() {
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
-                                                 tenant_account_, server_.unpinning().blocks(),
+                                                 tenant_account_, server_.block_store(),
                                                  server_.swapper() ? host_account_ : nullptr, fence_.get());
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);

@@ -2,6 +2,8 @@
 // memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
@@ -68,6 +70,7 @@ void Session::begin_suspended() {
 void Session::note_suspended(protocol::TenantStatus& status) const {
     status.suspended = gate_.closed(LaneGate::kSuspended);
     status.away_bytes = bytes_away();
+    status.file_bytes = std::min(status.away_bytes, bytes_in_files());
     status.out_of_turn = gate_.closed(LaneGate::kOutOfTurn);
     if (const Swapper* swapper = server_.swapper()) status.turns = swapper->figures(id_);
 }
@@ -75,6 +78,11 @@ void Session::note_suspended(protocol::TenantStatus& status) const {
 bool Session::has_memory() const {
     std::lock_guard lock(mutex_);
     return memory_open_;
+}
+
+uint64_t Session::bytes_in_files() const {
+    std::lock_guard lock(mutex_);
+    return memory_open_ ? memory_->bytes_in_files() : 0;
 }
 
 uint64_t Session::bytes_away() const {

@@ -74,9 +74,9 @@ std::string Suspension::try_suspend(const std::string& tenant, Sessions& session
         return problem;
     }
     reply->sessions = static_cast<uint32_t>(sessions.size());
-    server_.note(fmt::format("tenant {} is suspended: {} in {} host memory, {} stay on the GPU", tenant,
+    server_.note(fmt::format("tenant {} is suspended: {} in {} host memory{}, {} stay on the GPU", tenant,
                              in_mebibytes(reply->moved_bytes), reply->pinned ? "pinned" : "pageable",
-                             in_mebibytes(reply->stay_bytes)));
+                             reply->file_bytes ? " and files" : "", in_mebibytes(reply->stay_bytes)));
     return {};
 }
 
@@ -139,6 +139,7 @@ std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) 
         reply->moved_bytes += session->memory().bytes_away();
         reply->stay_bytes += session->memory().bytes_used();
         reply->pinned &= session->memory().away_is_pinned();
+        reply->file_bytes += session->memory().bytes_in_files();
     }
     reply->copied_ns = ns_since(begun);
     return problem;

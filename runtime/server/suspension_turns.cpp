@@ -20,7 +20,9 @@ std::string in_mebibytes(uint64_t bytes) {
 }
 
 std::string why_not_moved(const ChunkMover::Outcome& outcome) {
-    if (outcome.missing) return fmt::format("{} of host memory are missing", in_mebibytes(outcome.missing));
+    if (!outcome.block.why.empty()) return outcome.block.why;
+    if (outcome.block.missing)
+        return fmt::format("{} of host memory are missing", in_mebibytes(outcome.block.missing));
     return fmt::format("{} fails with error {}", outcome.failed, static_cast<int>(outcome.status));
 }
 

@@ -20,14 +20,18 @@ struct Moving {
     tests::ChunkDevice device;
     int host_is_full_after = -1;  // so many blocks; -1: never
     uint64_t largest = ~0ull;     // of a block
-    ChunkMover mover{device, [this](uint64_t bytes, uint64_t* missing) -> std::shared_ptr<HostBlock> {
-                         if (host_is_full_after-- == 0) return *missing = 11, nullptr;
-                         return HostBlock::make(device.driver(), std::min(bytes, largest), {~0ull, ~0ull},
-                                                missing);
-                     }};
+    ChunkMover mover{
+        device, [this](uint64_t bytes, const auto&, BlockProblem* problem) { return make(bytes, problem); }};
 
     Moving() {
         for (const auto& chunk : kChunks) device.make(chunk.base, chunk.bytes);
+    }
+    std::shared_ptr<StoredBlock> make(uint64_t bytes, BlockProblem* problem) {
+        problem->missing = 11;
+        if (host_is_full_after-- == 0) return nullptr;
+        auto memory =
+            HostBlock::make(device.driver(), std::min(bytes, largest), {~0ull, ~0ull}, &problem->missing);
+        return std::make_shared<StoredBlock>(std::move(memory), nullptr, nullptr);
     }
     bool all_here() const {
         for (const auto& chunk : kChunks) {
@@ -99,7 +103,7 @@ TEST_CASE("chunk mover: without host memory nothing moves", "[chunk_mover]") {
     moving.host_is_full_after = blocks;
     const ChunkMover::Outcome outcome = moving.mover.copy_out(kChunks);
     CHECK(outcome.status == CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK(outcome.missing == 11);
+    CHECK(outcome.block.missing == 11);
     CHECK(moving.mover.copied().empty());
     CHECK(moving.device.pinned == 0);
     CHECK(moving.all_here());
@@ -114,7 +118,7 @@ TEST_CASE("chunk mover: a copy that fails leaves everything here", "[chunk_mover
     const ChunkMover::Outcome outcome = moving.mover.copy_out(kChunks);
     CHECK(outcome.status != CUDA_SUCCESS);
     CHECK(outcome.failed != nullptr);
-    CHECK(outcome.missing == 0);
+    CHECK(outcome.block.missing == 0);
     CHECK(moving.mover.copied().empty());
     CHECK(moving.device.pinned == 0);
     CHECK(moving.all_here());

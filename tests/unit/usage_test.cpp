@@ -112,6 +112,10 @@ TEST_CASE("a status as text", "[usage]") {
           "  alice is suspended, 64.0 MiB in host memory\n"
           "  bob is fenced: a fault of its kernels ends no other tenant\n"
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
+    status.tenants[0].file_bytes = 48 << 20;
+    CHECK(status_text(status, use)
+              .find("  alice is suspended, 16.0 MiB in host memory and 48.0 MiB in files\n") !=
+          std::string::npos);
 }
 
 TEST_CASE("a status of a suspended tenant in JSON", "[usage]") {
@@ -121,7 +125,9 @@ TEST_CASE("a status of a suspended tenant in JSON", "[usage]") {
           std::string::npos);
     status.tenants[0].suspended = 1;
     status.tenants[0].away_bytes = 7;
-    CHECK(status_json(status, {}).find(R"("suspended":true,"out_of_turn":false,"away_bytes":7,)") !=
+    status.tenants[0].file_bytes = 5;
+    CHECK(status_json(status, {})
+              .find(R"("suspended":true,"out_of_turn":false,"away_bytes":7,"file_bytes":5,)") !=
           std::string::npos);
 }
 

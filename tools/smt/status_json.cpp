@@ -92,6 +92,7 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"suspended", tenant.suspended != 0},
             {"out_of_turn", tenant.out_of_turn != 0},
             {"away_bytes", tenant.away_bytes},
+            {"file_bytes", tenant.file_bytes},
             {"turns", turns_of(tenant.turns)},
             {"memory_limit", tenant.memory_limit},
             {"memory", memory_of(tenant.memory)},

@@ -99,6 +99,13 @@ std::string limited_text(const protocol::TenantStatus& tenant) {
     return fmt::format("  {} asked for more than its user is granted: {}\n", tenant.tenant, what);
 }
 
+// Where that is what is not on the device.
+std::string away_text(const protocol::TenantStatus& tenant) {
+    const std::string memory = mebibytes(tenant.away_bytes - tenant.file_bytes) + " in host memory";
+    return tenant.file_bytes ? fmt::format("{} and {} in files", memory, mebibytes(tenant.file_bytes))
+                             : memory;
+}
+
 // Empty: nothing of it has moved.
 std::string turns_text(const protocol::TenantStatus& tenant) {
     const protocol::TurnFigures& turns = tenant.turns;
@@ -143,16 +150,14 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
             text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0,
                                 tenant.waits_for);
         if (tenant.suspended)
-            text += fmt::format("  {} is suspended, {} in host memory\n", tenant.tenant,
-                                mebibytes(tenant.away_bytes));
+            text += fmt::format("  {} is suspended, {}\n", tenant.tenant, away_text(tenant));
         if (tenant.out_of_turn && tenant.turns.missing_bytes)
             text += fmt::format(
-                "  {} is out, {} in host memory, and cannot come in: {} are missing that cannot "
+                "  {} is out, {}, and cannot come in: {} are missing that cannot "
                 "be moved; smt log says whose, end or suspend one of them\n",
-                tenant.tenant, mebibytes(tenant.away_bytes), mebibytes(tenant.turns.missing_bytes));
+                tenant.tenant, away_text(tenant), mebibytes(tenant.turns.missing_bytes));
         else if (tenant.out_of_turn)
-            text += fmt::format("  {} is out until its next turn, {} in host memory\n", tenant.tenant,
-                                mebibytes(tenant.away_bytes));
+            text += fmt::format("  {} is out until its next turn, {}\n", tenant.tenant, away_text(tenant));
         if (tenant.gone)
             text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n",
                                 tenant.tenant);
@@ -176,7 +181,10 @@ std::string memory_text(const ServerStatus& status) {
             fmt::format("{:.3f}", static_cast<double>(memory.zeroing_us) / 1e6), memory.refused);
     }
     text += others_text(status.server);
-    for (const protocol::TenantStatus& tenant : status.tenants) text += turns_text(tenant);
+    for (const protocol::TenantStatus& tenant : status.tenants) {
+        text += turns_text(tenant);
+        if (tenant.file_bytes) text += fmt::format("  {} has {}\n", tenant.tenant, away_text(tenant));
+    }
     return text;
 }
 

@@ -21,9 +21,10 @@ uint32_t parse_patience(const std::string* text) {
 }
 
 std::string suspended_line(const std::string& tenant, const protocol::SuspendReply& reply) {
-    return fmt::format("tenant {} is suspended: {} in {} host memory, {} stay on the GPU, after {:.3f} s\n",
+    return fmt::format("tenant {} is suspended: {} in {} host memory{}, {} stay on the GPU, after {:.3f} s\n",
                        tenant, size_text(reply.moved_bytes), reply.pinned ? "pinned" : "pageable",
-                       size_text(reply.stay_bytes), static_cast<double>(reply.took_ns) / 1e9);
+                       reply.file_bytes ? " and files" : "", size_text(reply.stay_bytes),
+                       static_cast<double>(reply.took_ns) / 1e9);
 }
 
 int run_suspend(const Arguments& arguments) {

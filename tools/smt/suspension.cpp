@@ -52,6 +52,7 @@ std::string in_json(const std::string& key, const std::string& tenant, const pro
                                       {"moved_bytes", reply.moved_bytes},
                                       {"stay_bytes", reply.stay_bytes},
                                       {"pinned", reply.pinned != 0},
+                                      {"file_bytes", reply.file_bytes},
                                       {"copied_ns", reply.copied_ns},
                                       {"took_ns", reply.took_ns}};
     return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

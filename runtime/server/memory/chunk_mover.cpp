@@ -2,6 +2,7 @@
 #include "runtime/server/memory/chunk_mover.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/protocol/try.h"
 
@@ -14,39 +15,45 @@ using MoveClock = std::chrono::steady_clock;
 }  // namespace
 
 ChunkMover::ChunkMover(device::Device& device, MakeBlock make_block)
-    : device_(device),
-      driver_(device.driver()),
-      make_block_(make_block ? std::move(make_block) : [&device](uint64_t bytes, uint64_t* missing) {
-          return HostBlock::make(device.driver(), bytes, HostBlock::room(), missing);
-      }) {}
+    : device_(device), driver_(device.driver()), make_block_(std::move(make_block)) {}
+
+CUresult ChunkMover::Copying::settle() {
+    const CUresult over = driver.cuStreamSynchronize(stream);
+    for (const auto& block : blocks) block->let_go();
+    blocks.clear();
+    return over;
+}
 
 // A stream for these copies alone: they take long, and would hold up what other sessions need on a shared
 // one. Also after an error the copies have ended when it returns.
 CUresult ChunkMover::with_stream(const Copies& copies) {
-    CUstream stream = nullptr;
-    SMT_TRY(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    const CUresult enqueued = copies(stream), over = driver_.cuStreamSynchronize(stream);
-    driver_.cuStreamDestroy_v2(stream);
+    Copying copying{driver_};
+    SMT_TRY(driver_.cuStreamCreate(&copying.stream, CU_STREAM_NON_BLOCKING));
+    const CUresult enqueued = copies(copying), over = copying.settle();
+    driver_.cuStreamDestroy_v2(copying.stream);
     return enqueued != CUDA_SUCCESS ? enqueued : over;
 }
 
 // False: there is no host memory, as the outcome says.
-bool ChunkMover::next_piece(Filling& filling, uint64_t bytes, Piece* piece, Outcome* outcome) {
+bool ChunkMover::next_piece(Filling& filling, uint64_t bytes, Copying& copying, Piece* piece,
+                            Outcome* outcome) {
     if (!filling.block || filling.used == filling.block->bytes()) {
         const auto begun = MoveClock::now();
-        uint64_t missing = 0;
-        filling.block = make_block_(filling.left, &missing);
+        CUresult settled = CUDA_SUCCESS;
+        const auto settle = [&] { settled = copying.settle(); };
+        filling.block = make_block_(filling.left, settle, &outcome->block);
         filling.used = 0;
         outcome->making_host_memory += MoveClock::now() - begun;
-        if (!filling.block) {
-            outcome->failed = "host memory";
-            outcome->missing = missing;
+        if (filling.block) copying.blocks.push_back(filling.block);
+        if (!filling.block || settled != CUDA_SUCCESS) {
+            outcome->failed = filling.block ? "cuMemcpyDtoHAsync" : "host memory";
             return false;
         }
     }
     *piece = {filling.block, filling.used, std::min(bytes, filling.block->bytes() - filling.used)};
     filling.used += piece->bytes;
     filling.left -= piece->bytes;
+    filling.block->use(filling.used);
     return true;
 }
 
@@ -57,20 +64,21 @@ ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
     const auto begun = MoveClock::now();
     Outcome outcome;
     Places copied;
-    const auto copy = [&](const Chunk& chunk, CUstream stream) {
+    const auto copy = [&](const Chunk& chunk, Copying& copying) {
         Place& place = copied[chunk.base];
         place = {chunk.bytes, chunk.kept};
         for (uint64_t at = 0; at < chunk.bytes; at += place.pieces.back().bytes) {
             Piece piece;
-            if (!next_piece(filling, chunk.bytes - at, &piece, &outcome)) return CUDA_ERROR_OUT_OF_MEMORY;
+            if (!next_piece(filling, chunk.bytes - at, copying, &piece, &outcome))
+                return CUDA_ERROR_OUT_OF_MEMORY;
             place.pieces.push_back(piece);
             SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(piece.block->at(piece.offset), chunk.base + at, piece.bytes,
-                                                 stream));
+                                                 copying.stream));
         }
         return CUDA_SUCCESS;
     };
-    outcome.status = with_stream([&](CUstream stream) {
-        for (const Chunk& chunk : chunks) SMT_TRY(copy(chunk, stream));
+    outcome.status = with_stream([&](Copying& copying) {
+        for (const Chunk& chunk : chunks) SMT_TRY(copy(chunk, copying));
         return CUDA_SUCCESS;
     });
     outcome.copying = MoveClock::now() - begun;
@@ -118,15 +126,37 @@ CUresult ChunkMover::fill(uint64_t base, Place& place) {
     return CUDA_SUCCESS;
 }
 
-CUresult ChunkMover::copy_in(uint64_t base, const Place& place, CUstream stream) {
+CUresult ChunkMover::copy_in(uint64_t base, const Place& place, Copying& copying, Outcome* outcome) {
+    CUresult settled = CUDA_SUCCESS;
+    const auto settle = [&] { settled = copying.settle(); };
     for (const Piece& piece : place.pieces) {
-        SMT_TRY(driver_.cuMemcpyHtoDAsync_v2(base, piece.block->at(piece.offset), piece.bytes, stream));
+        if (copying.blocks.empty() || copying.blocks.back() != piece.block) {
+            if (!piece.block->hold(settle, &outcome->block)) {
+                outcome->failed = "host memory";
+                return CUDA_ERROR_OPERATING_SYSTEM;
+            }
+            copying.blocks.push_back(piece.block);
+            SMT_TRY(settled);
+        }
+        SMT_TRY(
+            driver_.cuMemcpyHtoDAsync_v2(base, piece.block->at(piece.offset), piece.bytes, copying.stream));
         base += piece.bytes;
     }
     return CUDA_SUCCESS;
 }
 
-ChunkMover::Outcome ChunkMover::bring_in(const std::vector<uint64_t>& bases) {
+void ChunkMover::in_order(std::vector<uint64_t>& bases) const {
+    const auto place = [this](uint64_t base) {
+        const auto found = places_.find(base);
+        if (found == places_.end() || found->second.pieces.empty()) return std::pair<uint64_t, uint64_t>{};
+        const Piece& first = found->second.pieces.front();
+        return std::pair{first.block->number(), first.offset};
+    };
+    std::sort(bases.begin(), bases.end(), [&](uint64_t a, uint64_t b) { return place(a) < place(b); });
+}
+
+ChunkMover::Outcome ChunkMover::bring_in(std::vector<uint64_t> bases) {
+    in_order(bases);
     Outcome outcome;
     const auto each = [&](const auto& does) {
         for (const uint64_t base : bases) {
@@ -143,11 +173,11 @@ ChunkMover::Outcome ChunkMover::bring_in(const std::vector<uint64_t>& bases) {
     if (outcome.status != CUDA_SUCCESS) {
         outcome.failed = "cuMemCreate or cuMemMap";
     } else {
-        outcome.status = with_stream([&](CUstream stream) {
-            return each([&](uint64_t base, Place& place) { return copy_in(base, place, stream); });
+        outcome.status = with_stream([&](Copying& copying) {
+            return each([&](uint64_t base, Place& place) { return copy_in(base, place, copying, &outcome); });
         });
         outcome.copying = MoveClock::now() - mapped;
-        if (outcome.status != CUDA_SUCCESS) outcome.failed = "cuMemcpyHtoDAsync";
+        if (outcome.status != CUDA_SUCCESS && !outcome.failed) outcome.failed = "cuMemcpyHtoDAsync";
     }
     const bool good = outcome.status == CUDA_SUCCESS;
     each([&](uint64_t base, Place& place) {
@@ -189,6 +219,7 @@ std::vector<uint64_t> ChunkMover::away() const {
     std::vector<uint64_t> bases = in(State::kAway);
     const std::vector<uint64_t> empty = in(State::kEmpty);
     bases.insert(bases.end(), empty.begin(), empty.end());
+    in_order(bases);
     return bases;
 }
 

@@ -16,7 +16,7 @@ SpareBlocks::BlockPointer SpareBlocks::take(uint64_t bytes, const MemoryAccountP
         return nullptr;
     }
     BlockPointer block = take_spare(bytes);
-    if (!block) block = HostBlock::make(driver_, bytes, HostBlock::room(), missing);
+    if (!block) block = make(bytes, missing);
     if (!block) return nullptr;
     if (account) charge.take(account, std::min(bytes, block->bytes()));  // less than before
     return lend(block, std::move(charge));
@@ -38,9 +38,32 @@ SpareBlocks::BlockPointer SpareBlocks::take_spare(uint64_t bytes) {
     return found;
 }
 
+void SpareBlocks::bound(uint64_t most, uint64_t each) {
+    std::lock_guard lock(mutex_);
+    most_ = most;
+    each_ = each;
+}
+
+// Two threads may go beyond the bound by a block, since none is made under the lock.
+SpareBlocks::BlockPointer SpareBlocks::make(uint64_t bytes, uint64_t* missing) {
+    {
+        std::lock_guard lock(mutex_);
+        if (each_) bytes = each_;
+        uint64_t all = lent_;
+        for (const BlockPointer& each : spare_) all += each->bytes();
+        const uint64_t room = most_ - std::min(most_, all);
+        *missing = bytes - std::min(bytes, room);
+    }
+    return *missing ? nullptr : HostBlock::make(driver_, bytes, HostBlock::room(), missing);
+}
+
 // The pointer's last copy brings the block back, or frees it if there is no place for it any more.
 SpareBlocks::BlockPointer SpareBlocks::lend(const BlockPointer& block, Charge charge) {
     const auto charged = std::make_shared<Charge>(std::move(charge));
+    {
+        std::lock_guard lock(mutex_);
+        lent_ += block->bytes();
+    }
     return {block.get(), [block, charged, owner = weak_from_this()](HostBlock*) {
                 if (const auto place = owner.lock()) place->take_back(block);
             }};
@@ -48,6 +71,7 @@ SpareBlocks::BlockPointer SpareBlocks::lend(const BlockPointer& block, Charge ch
 
 void SpareBlocks::take_back(const BlockPointer& block) {
     std::lock_guard lock(mutex_);
+    lent_ -= block->bytes();
     spare_.push_back(block);
     used_ = Clock::now();
 }
@@ -56,9 +80,12 @@ bool SpareBlocks::prepare(uint64_t bytes) {
     const uint64_t spare = spare_bytes();
     if (spare >= bytes) return true;
     uint64_t missing = 0;
-    const BlockPointer block = HostBlock::make(driver_, bytes - spare, HostBlock::room(), &missing);
-    if (block) take_back(block);
-    return block != nullptr;
+    const BlockPointer block = make(bytes - spare, &missing);
+    if (!block) return false;
+    std::lock_guard lock(mutex_);
+    spare_.push_back(block);
+    used_ = Clock::now();
+    return true;
 }
 
 SpareBlocks::BlockPointer SpareBlocks::take_unused(Clock::duration longest) {

@@ -27,6 +27,10 @@ public:
 
     explicit SpareBlocks(const DriverApi& driver) : driver_(driver) {}
 
+    // Lent and spare blocks together take `most` bytes at most. `each`: bytes of each block from now on,
+    // however many are asked for; 0: as many as are.
+    void bound(uint64_t most, uint64_t each);
+
     // As HostBlock::make(): the smallest spare block that is large enough, else the largest one, or a new one
     // where none is spare. Without an account it is no program's.
     BlockPointer take(uint64_t bytes, const MemoryAccountPointer& account, uint64_t* missing);
@@ -41,11 +45,14 @@ private:
     BlockPointer lend(const BlockPointer& block, Charge charge);
     void take_back(const BlockPointer& block);
     BlockPointer take_spare(uint64_t bytes);
+    BlockPointer make(uint64_t bytes, uint64_t* missing);
     void note_use(Clock::time_point now);
 
     const DriverApi& driver_;
     mutable std::mutex mutex_;
     std::vector<BlockPointer> spare_;
+    uint64_t lent_ = 0;  // bytes
+    uint64_t most_ = ~uint64_t{0}, each_ = 0;
     Clock::time_point used_{};
 };
 

@@ -46,7 +46,7 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 }  // namespace
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                           MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks,
+                           MemoryAccountPointer tenant, std::shared_ptr<BlockStore> blocks,
                            MemoryAccountPointer host, Fence* fence)
     : device_(device),
       driver_(device.driver()),
@@ -56,8 +56,7 @@ TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t 
       own_(arena, base, bytes),
       fence_(fence),
       oversubscribes_(host != nullptr),
-      mover_(device, [blocks = std::move(blocks), host = std::move(host)](
-                         uint64_t each, uint64_t* missing) { return blocks->take(each, host, missing); }),
+      mover_(device, std::bind_front(&BlockStore::make, std::move(blocks), std::move(host), in_files_)),
       pools_(driver_, *this),
       graphs_(driver_, *this) {
     addresses_.add(base, bytes);

@@ -32,12 +32,12 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/protocol/state.h"
 #include "runtime/server/memory/block_allocator.h"
+#include "runtime/server/memory/block_store.h"
 #include "runtime/server/memory/chunk_mover.h"
 #include "runtime/server/memory/graph_memory.h"
 #include "runtime/server/memory/memory_account.h"
 #include "runtime/server/memory/physical_allocation.h"
 #include "runtime/server/memory/pools.h"
-#include "runtime/server/memory/spare_blocks.h"
 #include "runtime/server/memory/tenant_addresses.h"
 #include "runtime/server/objects/handles.h"
 
@@ -56,7 +56,7 @@ public:
     // `host`: what counts them; tenants may hold more together than the device has then (swapper.h). Null:
     // they may not. `fence`: of the session, which lives as long; null: it has none.
     TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
-                 MemoryAccountPointer tenant, std::shared_ptr<SpareBlocks> blocks, MemoryAccountPointer host,
+                 MemoryAccountPointer tenant, std::shared_ptr<BlockStore> blocks, MemoryAccountPointer host,
                  Fence* fence = nullptr);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
@@ -160,6 +160,7 @@ public:
     ChunkMover::Outcome bring_in(const std::vector<uint64_t>& bases);
     uint64_t bytes_away() const { return mover_.bytes_away(); }
     bool away_is_pinned() const { return mover_.pinned(); }
+    uint64_t bytes_in_files() const { return in_files_->load(std::memory_order_relaxed); }  // of those away
     uint64_t bytes_movable() const;  // of chunks on the device that copy_out() takes
 
     void clear();               // frees all memory and reservations, keeps the ranges
@@ -256,6 +257,7 @@ private:
     bool moves_ = false;  // chunks move or are away: none is freed
 
     const bool oversubscribes_;
+    const StoredBlock::Bytes in_files_ = std::make_shared<std::atomic<uint64_t>>(0);
     ChunkMover mover_;  // guarded by mutex_, or by standing threads while moves_
     Pools pools_;
     GraphMemory graphs_;
