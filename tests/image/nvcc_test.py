@@ -72,10 +72,19 @@ class Test:
         if got != wanted:
             self.problems.append(f"{what}:\n  got    {got}\n  wanted {wanted}")
 
-    def shown(self, word):
+    def shown(self, word, image=None):
         """The rest of the lines of image_show that begin with `word` and a number."""
-        lines = run(self.show, self.image, self.folder).splitlines()
+        lines = run(self.show, image or self.image, self.folder).splitlines()
         return [line.split(" ", 2)[2] for line in lines if line.startswith(word + " ")]
+
+    def built(self, source, *options):
+        """Fat binary, PTX and machine code for sm_90: nvcc makes the latter two on its way to the first."""
+        place = self.folder / "kept"
+        place.mkdir(exist_ok=True)
+        run(self.nvcc, "-fatbin", "-arch=sm_90", *options, "--keep", "--keep-dir", place, "-o", self.image,
+            source)
+        return {"both": self.image, "text": place / f"{source.stem}.ptx",
+                "code": place / f"{source.stem}.sm_90.cubin"}
 
     def ptx(self, architecture):
         text = self.folder / "expected.ptx"
@@ -124,15 +133,12 @@ class Test:
         self.expect("what prints: " + what, shown, set(re.findall(r"says_\w+", PRINTING.read_text())))
 
     def variables(self):
-        kinds = {"text": ["-ptx", "-arch=compute_90"], "both": ["-fatbin", "-arch=sm_90"],
-                 "code": ["-cubin", "-arch=sm_90"]}
         for uses, (what, used) in USES.items():
-            for kind, options in kinds.items():
-                run(self.nvcc, *options, f"-DUSES={uses}", "-o", self.image, VARIABLES)
+            for kind, image in self.built(VARIABLES, f"-DUSES={uses}").items():
                 # ptxas keeps a place for each variable of the source, used or not.
-                self.expect(f"uses {what}: {kind}", self.shown("variables"),
+                self.expect(f"uses {what}: {kind}", self.shown("variables", image),
                             ["used" if used or kind == "code" else "unused"])
-                self.expect(f"system-wide atomics: {kind}, {what}", self.shown("atomics"),
+                self.expect(f"system-wide atomics: {kind}, {what}", self.shown("atomics", image),
                             ["_Z6kernelPiPf"] if uses == 6 and kind != "code" else [])
         run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, SOURCE)
         self.expect("machine code that uses a variable", self.shown("variables"), ["used"])
@@ -155,13 +161,17 @@ class Test:
         for defines, with_text, code in (("NOTHING", "", unread), ("CONSTANT", "", unread),
                                          ("POINTER", pointer, f"{unread}; {pointer}"),
                                          ("TAKEN", taken, unread)):
-            for options, stays in ((["-fatbin", "-arch=sm_90"], with_text), (["-cubin", "-arch=sm_90"], code),
-                                   (["-cubin", "-arch=sm_75"], code)):
-                run(self.nvcc, *options, "-D" + defines, "-o", self.image, PROGRAMS / "movable.cu")
-                what = f"{defines}, {' '.join(options)}"
-                self.expect(f"variables that stay: {what}", self.shown("stays"), [stays] if stays else [])
+            images = self.built(PROGRAMS / "movable.cu", "-D" + defines)
+            images["older code"] = self.folder / "sm_75"
+            run(self.nvcc, "-cubin", "-arch=sm_75", "-D" + defines, "-o", images["older code"],
+                PROGRAMS / "movable.cu")
+            for kind, stays in (("both", with_text), ("code", code), ("older code", code)):
+                what = f"{defines}, {kind}"
+                self.expect(f"variables that stay: {what}", self.shown("stays", images[kind]),
+                            [stays] if stays else [])
                 wanted = all_of_them - ({"number"} if defines == "POINTER" else set())
-                self.expect(f"variables that are moved: {what}", set(self.shown("moved")) - {"taken"}, wanted)
+                self.expect(f"variables that are moved: {what}",
+                            set(self.shown("moved", images[kind])) - {"taken"}, wanted)
 
     def printing_linked(self):
         """Across files, where the linker tells what a kernel may reach."""

@@ -1,6 +1,7 @@
 #include "runtime/device/simulated/simulated_device.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -21,12 +22,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr int kKeptMemory = 32 << 20;  // the most that malloc takes for such a threshold
 constexpr auto kTenantsTimeout = 30s;  // for the other sessions that tenants in SMT_SIM wants
 
 class SimulatedDevice final : public Device {
 public:
     SimulatedDevice(const Settings& settings, int gpu)
         : settings_(settings), backend_(settings.engine, settings.memory_bytes, settings.streams, gpu) {
+        // Blocks begin and end all the time: what one took is there for the next one.
+        mallopt(M_MMAP_THRESHOLD, kKeptMemory);
+        mallopt(M_TRIM_THRESHOLD, 2 * kKeptMemory);
         hosted::serve(backend_);
         hosted::fill(driver_);
     }

@@ -13,7 +13,7 @@ def found(program, case):
     if result.failed:
         return report
     original = case.path.read_text()
-    return ("// The text is left as it was.\n" if result.text == original else result.text) + report
+    return (cases.LEFT if result.text == original else result.text) + report
 
 
 def main(program, update=False):

@@ -113,6 +113,19 @@ again:
     @%p bra again;
     ret;
 }
+
+// Blocks of a few instructions: what it takes to begin and to end one.
+.visible .entry begin(.param .u32 rounds, .param .u64 data)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [data];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd1, %r0, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r0;
+    ret;
+}
 )";
 
 constexpr unsigned kBlocks = 128, kThreads = 256;
@@ -130,6 +143,7 @@ Count run(Module& module, Memory& memory, const char* name, uint64_t data, doubl
     const DecodedKernel* kernel = std::get<const DecodedKernel*>(decoded);
     Machine machine({});
     OrderedJournal journal;
+    const auto loaded = std::make_shared<LoadedModule>();  // whose `unloaded` a grid reads at its end
     LaunchSurroundings surroundings{memory, journal, machine};
     Count count;
     const std::clock_t start = std::clock();  // of the processor: others may run here too
@@ -141,7 +155,7 @@ Count run(Module& module, Memory& memory, const char* name, uint64_t data, doubl
         const unsigned rounds = 200;
         std::memcpy(launch.parameters.data(), &rounds, sizeof rounds);
         std::memcpy(launch.parameters.data() + 8, &data, sizeof data);
-        launch.code = std::make_shared<LaunchCode>(LaunchCode{nullptr, kernel, kernel->registers, {}});
+        launch.code = std::make_shared<LaunchCode>(LaunchCode{loaded, kernel, kernel->registers, {}});
         machine.launch(make_kernel_grid(surroundings, launch, nullptr, [&](const GridResult& result) {
             count.instructions += static_cast<double>(result.thread_instructions);
             count.warp_instructions += static_cast<double>(result.instructions);
@@ -182,7 +196,7 @@ int main(int count, char** arguments) {
     Module& module = *std::get<std::unique_ptr<Module>>(linked);
     const uint64_t data = memory.obtain(uint64_t{4} * kBlocks * kThreads);
     Count all;
-    for (const char* name : {"arithmetic", "stream", "diverge", "exchange"}) {
+    for (const char* name : {"arithmetic", "stream", "diverge", "exchange", "begin"}) {
         const Count one = run(module, memory, name, data, seconds);
         print(name, one);
         all.instructions += one.instructions, all.warp_instructions += one.warp_instructions;

@@ -27,6 +27,7 @@ void Cta::State::barrier_arrive(Execution& x, const Instruction& in, uint32_t id
             fmt::format("barrier {} waits for {} threads and now for {}", id, barrier.expected, threads));
     barrier.used = true;
     barrier.expected = threads;
+    if (barrier.arrived.empty()) barrier.arrived.resize(warps.size());
     barrier.arrived[x.warp->number] |= x.mask;
     barrier.votes += static_cast<uint32_t>(std::popcount(votes & x.mask));
     barrier.voters += static_cast<uint32_t>(std::popcount(x.mask));

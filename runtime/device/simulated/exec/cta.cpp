@@ -7,16 +7,18 @@
 namespace smt::runtime::device::simulated {
 
 Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment& environment)
-    : launch(launch), index(index), memory(memory), environment(environment) {
+    : launch(launch),
+      index(index),
+      memory(memory),
+      environment(environment),
+      warps((launch.block.count() + kLanes - 1) / kLanes) {
     const DecodedKernel& kernel = *launch.kernel;
     const uint32_t own = kernel.static_shared + launch.dynamic_shared;
     shared.resize(kernel.code->program->reserved_shared ? round_up(own, 128) + kReservedBytes : own);
-    const auto count = static_cast<uint32_t>((launch.block.count() + kLanes - 1) / kLanes);
     set_values();
     x.bases[static_cast<size_t>(Slot::Base::kCta)] = reinterpret_cast<std::byte*>(values.data());
     x.cta = this;
-    for (Barrier& barrier : barriers) barrier.arrived.resize(count);
-    for (uint32_t i = 0; i < count; ++i) start_warp(warps.emplace_back(), i);
+    for (uint32_t i = 0; i < warps.size(); ++i) start_warp(warps[i], i);
 }
 
 void Cta::State::set_values() {
@@ -33,7 +35,7 @@ void Cta::State::set_values() {
     set(CtaValue::kNctaX, launch.grid.x);
     set(CtaValue::kNctaY, launch.grid.y);
     set(CtaValue::kNctaZ, launch.grid.z);
-    set(CtaValue::kWarps, static_cast<uint32_t>((launch.block.count() + kLanes - 1) / kLanes));
+    set(CtaValue::kWarps, static_cast<uint32_t>(warps.size()));
     set(CtaValue::kSm, environment.sm());
     set(CtaValue::kSms, environment.sms());
     set(CtaValue::kGridLow, static_cast<uint32_t>(launch.id));
@@ -56,8 +58,8 @@ void Cta::State::start_warp(Warp& warp, uint32_t number) {
     const auto set = [&](WarpValue value, uint32_t lane, uint32_t to) {
         warp.values[static_cast<size_t>(value) * kLanes + lane] = to;
     };
+    Dim3 at = thread_index(warp, 0);
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
-        const Dim3 at = thread_index(warp, static_cast<int>(lane));
         const uint32_t bit = 1u << lane;
         if (number * kLanes + lane < threads) warp.present |= bit;
         set(WarpValue::kTidX, lane, at.x);
@@ -70,6 +72,11 @@ void Cta::State::start_warp(Warp& warp, uint32_t number) {
         set(WarpValue::kMaskLe, lane, bit | (bit - 1));
         set(WarpValue::kMaskGe, lane, ~(bit - 1));
         set(WarpValue::kMaskGt, lane, ~(bit | (bit - 1)));
+        if (++at.x < launch.block.x) continue;  // the next thread, as thread_index() has it
+        at.x = 0;
+        if (++at.y < launch.block.y) continue;
+        at.y = 0;
+        ++at.z;
     }
     Group* group = new_group();
     group->code = launch.kernel->code;

@@ -71,7 +71,7 @@ struct Warp {
 };
 
 struct Barrier {
-    std::vector<uint32_t> arrived;  // threads, by warp
+    std::vector<uint32_t> arrived;  // threads, by warp; empty before the first use
     uint32_t expected = 0;          // threads; 0: all of the CTA
     uint32_t votes = 0;             // of bar.red: true predicates
     uint32_t voters = 0;
@@ -142,7 +142,7 @@ struct Cta::State {
     Memory& memory;
     Environment& environment;
     std::vector<std::byte> shared;
-    std::deque<Warp> warps;
+    std::vector<Warp> warps;
     std::array<Barrier, 16> barriers;
     std::optional<Fault> fault;
     uint32_t runnable = 0;

@@ -51,7 +51,7 @@ void Multiprocessor::admit(GridRun& run, Dim3 index, std::unique_ptr<Block> bloc
         *warp = {resident.get(),
                  static_cast<int>(i),
                  static_cast<uint32_t>(best - partitions_.data()),
-                 first,
+                 static_cast<uint32_t>(best->warps.size()),
                  nullptr,
                  {}};
         look_ahead(*warp, first);
@@ -72,13 +72,24 @@ void Multiprocessor::remove(Resident& resident) {
     const BlockNeeds& needs = resident.run->grid->needs;
     for (const Warp* warp : resident.warps) partitions_[warp->partition].registers -= needs.warp_registers();
     for (Partition& partition : partitions_) {
-        std::erase_if(partition.warps, [&](const auto& warp) { return warp->resident == &resident; });
+        if (std::erase_if(partition.warps, [&](const auto& warp) { return warp->resident == &resident; }))
+            close_up(partition);
     }
     --blocks_;
     warps_ -= needs.warps();
     shared_ -= needs.shared_allocated();
     barriers_ -= needs.barriers;
     std::erase_if(residents_, [&](const auto& each) { return each.get() == &resident; });
+}
+
+// Those behind ones that went take their places.
+void Multiprocessor::close_up(Partition& partition) {
+    uint32_t place = 0;
+    for (const auto& warp : partition.warps) {
+        partition.ready[place] = partition.ready[warp->place];
+        partition.unit[place] = partition.unit[warp->place];
+        warp->place = place++;
+    }
 }
 
 void Multiprocessor::drop(const GridRun& run) {
@@ -100,13 +111,13 @@ void Multiprocessor::run(Cycle now) {
 }
 
 Multiprocessor::Warp* Multiprocessor::choose(Partition& partition, Cycle now) {
-    partition.next = kNever;
-    for (const auto& warp : partition.warps) {
-        if (!warp->facts) continue;
-        const Cycle can = std::max(warp->ready, partition.free[static_cast<size_t>(warp->facts->unit)]);
-        if (can <= now) return warp.get();
-        partition.next = std::min(partition.next, can);
+    Cycle next = kNever;
+    for (size_t i = 0; i < partition.warps.size(); ++i) {
+        const Cycle can = std::max(partition.ready[i], partition.free[partition.unit[i]]);
+        if (can <= now) return partition.warps[i].get();
+        next = std::min(next, can);
     }
+    partition.next = next;
     return nullptr;
 }
 
@@ -175,8 +186,13 @@ Cycle Multiprocessor::memory_completion(Partition& partition, const Step& step, 
 
 // When the warp's next instruction has its operands and may overwrite its results.
 void Multiprocessor::look_ahead(Warp& warp, Cycle earliest) {
+    Partition& partition = partitions_[warp.partition];
     warp.facts = warp.resident->block->next(warp.index);
-    if (!warp.facts) return;
+    partition.unit[warp.place] = static_cast<uint8_t>(warp.facts ? warp.facts->unit : Unit::kNone);
+    if (!warp.facts) {
+        partition.ready[warp.place] = kNever;
+        return;
+    }
     Cycle ready = earliest;
     const auto look_at = [&](std::span<const uint16_t> slots) {
         for (const uint16_t slot : slots) {
@@ -185,7 +201,7 @@ void Multiprocessor::look_ahead(Warp& warp, Cycle earliest) {
     };
     look_at(warp.facts->reads);
     look_at(warp.facts->writes);
-    warp.ready = ready;
+    partition.ready[warp.place] = ready;
 }
 
 // A barrier may have let warps go that were seen to wait.
@@ -194,8 +210,8 @@ void Multiprocessor::wake_block(Resident& resident, Cycle earliest) {
     for (Warp* warp : resident.warps) {
         if (warp->facts || !(runnable >> warp->index & 1)) continue;
         look_ahead(*warp, earliest);
-        Cycle& next = partitions_[warp->partition].next;
-        next = std::min(next, warp->ready);
+        Partition& partition = partitions_[warp->partition];
+        partition.next = std::min(partition.next, partition.ready[warp->place]);
     }
 }
 

@@ -45,12 +45,16 @@ private:
         Resident* resident;
         int index;  // in its block
         uint32_t partition;
-        Cycle ready;                    // operands are there
+        uint32_t place;                 // among the partition's
         const StaticFacts* facts;       // null: exited, or waits at a barrier
         std::vector<Cycle> scoreboard;  // by register slot
     };
     struct Partition {
         std::vector<std::unique_ptr<Warp>> warps;  // oldest first
+        // Of each, side by side, as each cycle reads all: when its operands are there, kNever where it has no
+        // next instruction; and the unit of that instruction.
+        std::array<Cycle, kMostWarps / kPartitions> ready{};
+        std::array<uint8_t, kMostWarps / kPartitions> unit{};
         uint32_t registers = 0;
         std::array<Cycle, std::size(kUnitTimes)> free{};
         Cycle next = kNever;
@@ -70,6 +74,7 @@ private:
     void wake_block(Resident& resident, Cycle earliest);
     void settle(Resident& resident, Step::Result result, Cycle now);
     void remove(Resident& resident);
+    static void close_up(Partition& partition);
     int room(const Partition& partition, uint32_t warp_registers) const;
 
     const uint32_t index_;
