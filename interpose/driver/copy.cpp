@@ -70,7 +70,7 @@ CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
         bool host = end.place == Place::kHost || (end.place == kUnified && !looks_like_device(end.address));
         home = host ? Home::kPageable : Home::kDevice;
     } else if (on_device(range.memory)) {
-        if (!range.holds(end.address, span) || range.session != thread_session)
+        if (!range.holds(end.address, span) || !range.reached_from(*thread_session))
             return CUDA_ERROR_INVALID_VALUE;
         home = Home::kDevice;
     } else if (range.memory == Memory::kNoted || !range.holds(end.address, span) ||

@@ -1,10 +1,12 @@
-// Copies where the process has sessions with several devices. No server reaches another one's memory, so what
-// goes from one device to another passes through memory of this process, piece by piece, and the call returns
-// when it is done: after the stream's earlier work, and before its later work.
+// Copies where the process has sessions with several devices. A server reaches memory of another one only
+// where that was opened to it (peers.h). What else goes from one device to another passes through memory of
+// this process, piece by piece. Unless the stream's own device reaches both ends the call returns when the
+// copy is done: after the stream's earlier work, and before its later work.
 //
 //   ends                                          path
+//   all that the stream's device reaches          transfer_here()
+//   all that another device of the ends reaches   a copy in that device's session
 //   memory of two devices                         down from the one, up to the other
-//   memory of a device that is not the stream's   a copy in that device's session
 //   pinned memory of another session              as pageable memory, once the stream's earlier work is done
 //   any other                                     transfer_here()
 #include <algorithm>
@@ -26,6 +28,11 @@ constexpr uint64_t kPieceBytes = 4u << 20;
 struct Owner {
     Session* device = nullptr;
     Session* host = nullptr;
+    uint32_t peers = 0;  // Range::peers of a device's memory
+
+    bool is_reached_by(const Session& session) const {
+        return !device || device == &session || (peers >> session.number() & 1) != 0;
+    }
 };
 
 Owner owner_of(const CopyEnd& end) {
@@ -35,7 +42,7 @@ Owner owner_of(const CopyEnd& end) {
     }
     Range range;
     if (!find_range(end.address, range)) return {};
-    if (on_device(range.memory)) return {.device = range.session};
+    if (on_device(range.memory)) return {.device = range.session, .peers = range.peers};
     return {.host = range.session};
 }
 
@@ -94,6 +101,17 @@ CUresult copy_between(Transfer t, const Route& route) {
     return status;
 }
 
+// The stream's device reaches both ends. A call that waits is in order with the other device's work, too.
+CUresult copy_to_peer(const Transfer& t, CUstream stream, Manner manner, Session* peer) {
+    if (manner == Manner::kAsynchronous) return transfer_here(t, stream, manner);
+    {
+        const InSession in(peer);
+        SMT_TRY(driver::cuStreamSynchronize(CU_STREAM_LEGACY));
+    }
+    SMT_TRY(transfer_here(t, stream, manner));
+    return driver::cuStreamSynchronize(stream);
+}
+
 // All of it is in the other session, whose work the stream's later work cannot wait for.
 CUresult copy_there(const Transfer& t, Session* session, CUstream stream) {
     const InSession in(session);
@@ -107,8 +125,16 @@ CUresult transfer_anywhere(const Transfer& t, CUstream stream, Manner manner) {
     if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_SUCCESS;
     const Owner to = owner_of(t.to), from = owner_of(t.from);
     Session* const here = &this_session();
-    Session* const place = to.device ? to.device : from.device ? from.device : here;
-    const bool between = to.device && from.device && to.device != from.device;
+    bool between = to.device && from.device && to.device != from.device;
+    Session* place = to.device ? to.device : from.device ? from.device : here;
+    for (Session* const each : {here, to.device, from.device}) {
+        if (!between || !to.is_reached_by(*each) || !from.is_reached_by(*each)) continue;
+        place = each;
+        between = false;
+    }
+    Session* const peer = to.device == here ? from.device : to.device;
+    if (!between && to.device && from.device && place == here && peer != here)
+        return copy_to_peer(t, stream, manner, peer);
     const bool lent = from.host && from.host != place;
     if (!between && place == here && !lent) return transfer_here(t, stream, manner);
 

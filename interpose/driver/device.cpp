@@ -1,5 +1,7 @@
 #include "interpose/driver/device.h"
 
+#include "runtime/protocol/server_key.h"
+
 namespace smt::interpose::adjust {
 
 CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute attribute, CUdevice) {
@@ -37,13 +39,18 @@ CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute at
     return status;
 }
 
+// A fenced tenant's kernels reach its own range alone.
 CUresult cuDeviceCanAccessPeer(CUresult status, int* can, CUdevice, CUdevice) {
-    if (status == CUDA_SUCCESS && can) *can = 0;
+    if (status == CUDA_SUCCESS && can && protocol::wants_fence()) *can = 0;
     return status;
 }
 
-CUresult cuDeviceGetP2PAttribute(CUresult status, int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
-    if (status == CUDA_SUCCESS && value) *value = 0;
+// Arrays have no address that a peer could open.
+CUresult cuDeviceGetP2PAttribute(CUresult status, int* value, CUdevice_P2PAttribute attribute, CUdevice,
+                                 CUdevice) {
+    const bool absent =
+        attribute == CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED || protocol::wants_fence();
+    if (status == CUDA_SUCCESS && value && absent) *value = 0;
     return status;
 }
 

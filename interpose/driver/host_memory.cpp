@@ -13,6 +13,7 @@
 #include "interpose/driver/context.h"
 #include "interpose/driver/host_pages.h"
 #include "interpose/driver/memory.h"
+#include "interpose/driver/peers.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/transport/remote_call.h"
@@ -198,6 +199,7 @@ CUresult cuMemHostUnregister(void* p) {
 
 void release_memory() {
     finish_all_work();
+    if (several_sessions()) forget_peers();
     take_pages_back();
     forget_carried();
     forget_ranges();

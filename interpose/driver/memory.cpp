@@ -7,6 +7,7 @@
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/peers.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -104,9 +105,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     SMT_TRY(require_context());
     uint64_t address = 0;
-    CUresult status = allocate(Op::kMemAlloc, Memory::kDevice, bytesize, 0, address);
-    if (status == CUDA_SUCCESS) *dptr = address;
-    return status;
+    SMT_TRY(allocate(Op::kMemAlloc, Memory::kDevice, bytesize, 0, address));
+    if (several_sessions()) [[unlikely]]
+        if (const CUresult status = open_to_peers(address); status != CUDA_SUCCESS)
+            return cuMemFree_v2(address), status;
+    *dptr = address;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t width, size_t height,
@@ -132,6 +136,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (!managed && range.memory != Memory::kDevice && range.memory != Memory::kPool)
         return CUDA_ERROR_INVALID_VALUE;
     if (!take_range(dptr, range)) return CUDA_ERROR_INVALID_VALUE;
+    if (range.peers) close_to_peers(range);
     return give_back(managed ? Op::kHostFree : Op::kMemFree, dptr);
 }
 
@@ -155,6 +160,10 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (known) {
         bool device = range.memory == Memory::kPool || range.memory == Memory::kDevice;
         if (!device || range.base != dptr) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (known && range.peers) {  // it is closed at once, when the peers' work is done
+        close_to_peers(range);
+        range.peers = 0;
     }
     CUresult status = order_after(stream);
     if (status != CUDA_SUCCESS) return status;

@@ -93,10 +93,18 @@ CUresult two_devices(int* value, CUdevice one, CUdevice other) {
     return CUDA_SUCCESS;
 }
 
-CUresult can_access(int* can, CUdevice one, CUdevice other) { return two_devices(can, one, other); }
+CUresult can_access(int* can, CUdevice one, CUdevice other) {
+    const CUresult status = two_devices(can, one, other);
+    if (status == CUDA_SUCCESS) *can = one != other;
+    return status;
+}
 
-CUresult get_peer_attribute(int* value, CUdevice_P2PAttribute, CUdevice one, CUdevice other) {
-    return one == other ? CUDA_ERROR_INVALID_DEVICE : two_devices(value, one, other);
+// All accesses are processors' accesses to memory that two servers have mapped.
+CUresult get_peer_attribute(int* value, CUdevice_P2PAttribute attribute, CUdevice one, CUdevice other) {
+    if (one == other) return CUDA_ERROR_INVALID_DEVICE;
+    const CUresult status = two_devices(value, one, other);
+    if (status == CUDA_SUCCESS) *value = attribute != CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK;
+    return status;
 }
 
 constexpr DriverApi make_driver() {

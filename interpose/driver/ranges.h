@@ -48,6 +48,7 @@ struct Range {
     uint64_t id = 0;             // CU_POINTER_ATTRIBUTE_BUFFER_ID; assigned by add_range
     Session* session = nullptr;  // whose memory it is; assigned by add_range
     uint32_t flags = 0;          // as the application passed them
+    uint32_t peers = 0;          // other sessions that it, or a part, is open in (peers.h): bits by number
     Memory memory = Memory::kDevice;
     bool kept = false;  // kRegistered: a graph uses its pages, so they stay the arena's (remapped_pages.h)
     bool borrowed = false;  // kRegistered: its pages were the arena's already
@@ -59,6 +60,10 @@ struct Range {
 
     bool holds(uint64_t address, uint64_t count = 1) const {
         return address >= base && address - base < bytes && count <= bytes - (address - base);
+    }
+    // Of device memory: kernels and copies of the session reach it.
+    bool reached_from(const Session& other) const {
+        return session == &other || (peers >> other.number() & 1) != 0;
     }
     uint64_t translated(uint64_t address) const { return target ? target + (address - base) : address; }
 };

@@ -15,6 +15,7 @@
 #include "interpose/driver/memory.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
+#include "interpose/driver/peers.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/process/state.h"
 #include "interpose/transport/remote_call.h"
@@ -25,36 +26,36 @@
 namespace smt::interpose::driver {
 
 using protocol::Op;
+using protocol::OpenShared;
+using protocol::Shared;
 using protocol::SharedHandle;
 using protocol::SharedKind;
-using protocol::ShareToken;
 
-namespace {
-
-CUresult share_token(SharedKind kind, uint64_t object, ShareToken& token) {
+CUresult share_object(SharedKind kind, uint64_t object, Shared& shared) {
     RemoteCall call(Op::kShare, sizeof(protocol::Share));
     if (!call.open()) return call.status();
     call.in(protocol::Share{kind, 0, object});
     SMT_TRY(call.wait());
-    call.out(&token);
+    call.out(&shared);
     return CUDA_SUCCESS;
 }
 
-CUresult open_token(SharedKind kind, uint32_t event, const ShareToken& token,
-                    protocol::MemAllocated& opened) {
-    RemoteCall call(Op::kOpenShared, sizeof(protocol::OpenShared));
+CUresult open_shared(const OpenShared& wanted, protocol::MemAllocated& opened) {
+    RemoteCall call(Op::kOpenShared, sizeof wanted);
     if (!call.open()) return call.status();
-    call.in(protocol::OpenShared{kind, event, token});
+    call.in(wanted);
     SMT_TRY(call.wait());
     call.out(&opened);
     return CUDA_SUCCESS;
 }
 
+namespace {
+
 // Handle: CUipcMemHandle or CUipcEventHandle.
 template <typename Handle>
-void pack(SharedKind kind, const ShareToken& token, Handle& handle) {
+void pack(SharedKind kind, const Shared& shared, Handle& handle) {
     static_assert(sizeof(SharedHandle) <= sizeof(Handle));
-    const SharedHandle packed{.kind = kind, .token = token};
+    const SharedHandle packed{.kind = kind, .token = shared.token, .server = shared.server};
     std::memset(&handle, 0, sizeof handle);
     std::memcpy(&handle, &packed, sizeof packed);
 }
@@ -67,12 +68,12 @@ bool unpack(const Handle& handle, SharedKind kind, SharedHandle& packed) {
 
 // A descriptor that stands for the memory; -1: the system gives none. The server has another open description
 // of the same file, and sees by the lock whether a copy of this one is left.
-int make_descriptor(const ShareToken& token) {
+int make_descriptor(const Shared& shared) {
     const int file = memfd_create("smt-shared-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) return -1;
-    const SharedHandle content{.kind = SharedKind::kPhysical, .token = token};
+    const SharedHandle content{.kind = SharedKind::kPhysical, .token = shared.token, .server = shared.server};
     constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-    const protocol::Descriptor message{.token = token};
+    const protocol::Descriptor message{.token = shared.token};
     if (write(file, &content, sizeof content) == sizeof content && fcntl(file, F_ADD_SEALS, kSeals) == 0 &&
         flock(file, LOCK_SH) == 0 &&
         protocol::send_packet(this_session().control_socket(), &message, sizeof message, file))
@@ -88,9 +89,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     SMT_TRY(require_context());
     Range range;
     if (!find_range(address, range) || range.memory != Memory::kDevice) return CUDA_ERROR_INVALID_VALUE;
-    ShareToken token{};
-    SMT_TRY(share_token(SharedKind::kMemory, range.base, token));
-    pack(SharedKind::kMemory, token, *handle);
+    Shared shared{};
+    SMT_TRY(share_object(SharedKind::kMemory, range.base, shared));
+    pack(SharedKind::kMemory, shared, *handle);
     return CUDA_SUCCESS;
 }
 
@@ -100,7 +101,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
     SMT_TRY(require_context());
     if (!unpack(handle, SharedKind::kMemory, packed)) return CUDA_ERROR_INVALID_VALUE;
     protocol::MemAllocated opened{};
-    SMT_TRY(open_token(SharedKind::kMemory, 0, packed.token, opened));
+    SMT_TRY(open_shared({SharedKind::kMemory, 0, packed.token, packed.server}, opened));
     const CUresult status =
         count_range({.base = opened.address, .bytes = opened.bytes, .memory = Memory::kOpened});
     if (status != CUDA_SUCCESS) return give_back(Op::kCloseShared, opened.address), status;
@@ -121,9 +122,9 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (!object->between_processes()) return CUDA_ERROR_INVALID_VALUE;
     SMT_TRY(order_after(*object));  // another thread's record makes the event
-    ShareToken token{};
-    SMT_TRY(share_token(SharedKind::kEvent, object->index, token));
-    pack(SharedKind::kEvent, token, *handle);
+    Shared shared{};
+    SMT_TRY(share_object(SharedKind::kEvent, object->index, shared));
+    pack(SharedKind::kEvent, shared, *handle);
     return CUDA_SUCCESS;
 }
 
@@ -137,7 +138,8 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
     made->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
     protocol::MemAllocated nothing{};
     CUresult status = order_after(*made);
-    if (status == CUDA_SUCCESS) status = open_token(SharedKind::kEvent, made->index, packed.token, nothing);
+    if (status == CUDA_SUCCESS)
+        status = open_shared({SharedKind::kEvent, made->index, packed.token, packed.server}, nothing);
     if (status != CUDA_SUCCESS) return release(made), status;
     note_use(*made);
     *event = reinterpret_cast<CUevent>(made);
@@ -148,9 +150,9 @@ CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle
                                       CUmemAllocationHandleType type, unsigned long long flags) {
     if (!handle || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    ShareToken token{};
-    SMT_TRY(share_token(SharedKind::kPhysical, memory, token));
-    const int file = make_descriptor(token);
+    Shared shared{};
+    SMT_TRY(share_object(SharedKind::kPhysical, memory, shared));
+    const int file = make_descriptor(shared);
     if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
     std::memcpy(handle, &file, sizeof file);
     return CUDA_SUCCESS;
@@ -169,7 +171,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* memory, vo
                       content.magic == protocol::kMagic && content.kind == SharedKind::kPhysical;
     if (!ours) return CUDA_ERROR_INVALID_VALUE;
     protocol::MemAllocated opened{};
-    SMT_TRY(open_token(SharedKind::kPhysical, 0, content.token, opened));
+    SMT_TRY(open_shared({SharedKind::kPhysical, 0, content.token, content.server}, opened));
     *memory = opened.address;
     return CUDA_SUCCESS;
 }

@@ -36,6 +36,12 @@ CUresult PhysicalMemory::make(uint64_t bytes, uint64_t address, Made* made) {
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
     made->id = 0;
+    if (lends_) {
+        properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        const CUresult status = driver_.cuMemCreate(&made->handle, bytes, &properties, 0);
+        if (status == CUDA_SUCCESS || status == CUDA_ERROR_OUT_OF_MEMORY) return status;
+        properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;  // this system has no such descriptors
+    }
     return driver_.cuMemCreate(&made->handle, bytes, &properties, 0);
 }
 

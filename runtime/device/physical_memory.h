@@ -24,6 +24,9 @@ public:
     PhysicalMemory(const PhysicalMemory&) = delete;
     PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
+    // Servers of other GPUs may map it: from now on it is made such that it has descriptors. Before the first
+    // session.
+    void lend_to_other_gpus() { lends_ = true; }
     // Before the first session. `pid`: the keeper, a child of this process.
     void keep_with(std::unique_ptr<keeper::Client> keeper, int pid);
     // A socket on which the keeper serves another process; -1: there is no keeper. The caller closes it.
@@ -57,6 +60,7 @@ private:
     const CUdevice& device_;
     std::unique_ptr<keeper::Client> keeper_;
     int pid_ = -1;
+    bool lends_ = false;
     std::atomic<bool> lost_{false};
     bool told_ = false;  // news()'s thread only
 };

@@ -32,6 +32,7 @@
 //          | TermsRequest, ChangeReply
 //          | SuspendRequest{kSuspend | kResume}, SuspendReply
 //          | SettingsRequest, SettingsReply
+//          | FetchShared, SharedFetched                                  between servers (sharing.h)
 #pragma once
 
 #include <cstdint>
@@ -82,6 +83,8 @@ enum class ControlKind : uint32_t {
     kDevice = 24,  // from a program that sees several simulated GPUs, and from `smt run --gpu any`: reply
                    // DeviceReply, then closed
     kDeviceReply = 25,
+    kFetchShared = 26,  // from another GPU's server: reply SharedFetched, then closed (sharing.h)
+    kSharedFetched = 27,
 };
 
 struct Hello {

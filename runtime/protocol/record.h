@@ -91,9 +91,12 @@ enum class Op : uint16_t {
     kAddressFree = 83,          // AddressRange of kAddressReserve -> status
     kHostAllocShowing = 84,     // HostPieces, its HostPieces::count HostPiece -> MemAllocated
     kGraphChildNode = 85,       // GraphChildNode, ids, CUgraphEdgeData -> node
-    kShare = 86,                // Share -> ShareToken (sharing.h, the next two likewise)
+    kShare = 86,                // Share -> Shared (sharing.h, the next two likewise)
     kOpenShared = 87,   // OpenShared -> MemAllocated, of physical memory its handle; nothing of an event
     kCloseShared = 88,  // Address -> status
+    kClosePeer = 89,    // AddressRange: what kOpenShared opened in it as SharedKind::kPeer -> status
+    kMemMap = 90,       // MemMap -> status
+    kSetAccess = 91,    // SetAccess -> status
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.
@@ -253,6 +256,20 @@ struct AddressReserve {
 struct AddressRange {
     uint64_t address;
     uint64_t bytes;
+};
+struct MemMap {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t offset;
+    uint64_t handle;
+    uint64_t flags;
+};
+// Of the session's own device to a mapping.
+struct SetAccess {
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t flags;  // CUmemAccess_flags
+    uint32_t reserved;
 };
 
 // The largest accepted image, in bytes.

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,13 @@ constexpr bool is_key(std::string_view key) {
     const std::string_view gpu = gpu_of_key(key);
     return key.size() < kKeyBytes && gpu.size() <= kMostGpuKey && has_only(gpu, "-_") &&
            (!is_strict_key(key) || has_only(key.substr(gpu.size() + 1), "-_."));
+}
+
+// A number for a key (FNV-1a), by which servers name each other in handles of shared memory.
+constexpr uint64_t server_number(std::string_view key) {
+    uint64_t hash = 0xcbf29ce484222325ull;
+    for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    return hash;
 }
 
 // Settings that a strict tenant's server does without: no other tenant could go on after a fault, or is there

@@ -1,6 +1,10 @@
 #include "runtime/server/address_plan.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace smt::runtime::server {
 
@@ -38,27 +42,53 @@ int AddressPlan::places() {
     return all;
 }
 
+AddressPlan::~AddressPlan() {
+    if (file_ >= 0) close(file_);
+}
+
+void AddressPlan::share(const std::string& path) {
+    file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+// False: another server has the slot. Without a file there is no other server.
+bool AddressPlan::lock(int region, int slot, bool wanted) {
+    if (file_ < 0) return true;
+    struct flock range{};
+    range.l_type = wanted ? F_WRLCK : F_UNLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = region * kMostSlots + slot;
+    range.l_len = 1;
+    return fcntl(file_, F_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
 int AddressPlan::take(int region, int from) {
     if (region < kFirstRegion) return -1;
-    std::lock_guard lock(mutex_);
-    for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
-        if (taken_[region][slot]) continue;
-        taken_[region].set(slot);
-        return slot;
+    std::lock_guard guard(mutex_);
+    for (const bool alone : {true, false}) {
+        for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
+            if (taken_[region][slot] || (!lock(region, slot, true) && alone)) continue;
+            taken_[region].set(slot);
+            return slot;
+        }
     }
     return -1;
 }
 
 bool AddressPlan::take_exactly(int region, int slot) {
-    if (region < 0 || region >= kRegions || slot < 0) return false;
-    const int taken = take(region, slot);
-    if (taken >= 0 && taken != slot) give(region, taken);
-    return taken == slot;
+    if (region < kFirstRegion || region >= kRegions || slot < 0 || slot >= kPlan[region].slots ||
+        slot >= kMostSlots)
+        return false;
+    std::lock_guard guard(mutex_);
+    if (taken_[region][slot]) return false;
+    lock(region, slot, true);  // the process that it is taken over from may still have it
+    taken_[region].set(slot);
+    return true;
 }
 
 void AddressPlan::give(int region, int slot) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard guard(mutex_);
     taken_[region].reset(slot);
+    lock(region, slot, false);
 }
 
 uint64_t AddressPlan::base(int region, int slot) {

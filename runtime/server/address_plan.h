@@ -6,12 +6,17 @@
 //
 // Regions differ in kind: a client that cannot map one (a sanitizer's shadow, a runtime with a large
 // heap) is likely to map another.
+//
+// Servers of several GPUs in one folder avoid each other's slots as long as there are others, so that one can
+// map memory of the other's sessions at its own addresses (memory/tenant_peers.cpp). A slot in use is a lock
+// on a byte of a file there, which the kernel drops when the server ends.
 #pragma once
 
 #include <array>
 #include <bitset>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "runtime/protocol/layout.h"
 
@@ -23,6 +28,10 @@ public:
     static constexpr int kRegions = 5;
     static int places();  // total number of slots
 
+    ~AddressPlan();
+    // Avoids slots of others with that file; before the first session. Without the file it does not.
+    void share(const std::string& path);
+
     // Takes the first free slot of a region at or after `from`; -1: none. Slots are numbered per region.
     int take(int region, int from);
     bool take_exactly(int region, int slot);  // false: it is taken, or is none
@@ -31,6 +40,9 @@ public:
 
 private:
     static constexpr int kMostSlots = 128;
+    bool lock(int region, int slot, bool wanted);
+
+    int file_ = -1;
     std::mutex mutex_;
     std::array<std::bitset<kMostSlots>, kRegions> taken_{};
 };

@@ -11,6 +11,7 @@
 
 #include "opcodes.gen.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/packet.h"
 #include "runtime/protocol/server_key.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
@@ -125,6 +126,8 @@ void Connection::answer() {
             return answer_memory_limit(packet, static_cast<size_t>(got));
         case ControlKind::kSetTerms:
             return answer_terms(packet, static_cast<size_t>(got));
+        case ControlKind::kFetchShared:
+            return answer_fetch(packet, static_cast<size_t>(got));
         case ControlKind::kSuspend:
         case ControlKind::kResume:
             return answer_suspend(packet, static_cast<size_t>(got));
@@ -282,6 +285,20 @@ void Connection::answer_device() {
         std::strncpy(reply.name, device.properties().name.c_str(), sizeof reply.name - 1);
     }
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
+}
+
+void Connection::answer_fetch(const void* packet, size_t bytes) {
+    FetchShared request;
+    if (!read(packet, bytes, &request)) return;
+    if (user_ != geteuid() || request.version != kProtocolVersion || !owner_.server)
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
+                      "memory is given to servers of this one's user and version only");
+    int file = -1;
+    Server& server = *owner_.server;
+    if (server.device().enter_thread() != CUDA_SUCCESS) return;
+    const SharedFetched reply = server.neighbours().give(server.sharing(), request, &file);
+    send_packet(socket_, &reply, sizeof reply, file);
+    if (file >= 0) close(file);
 }
 
 void Connection::answer_settings(const void* packet, size_t bytes) {

@@ -55,6 +55,7 @@ private:
     void answer_status(bool stop);
     void answer_tenants();
     void answer_device();
+    void answer_fetch(const void* packet, size_t bytes);  // from another GPU's server
     void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
     void answer_memory_limit(const void* packet, size_t bytes);

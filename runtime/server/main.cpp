@@ -185,6 +185,8 @@ int serve_device(const Options& options, const Files& files, device::Device& dev
     const dispatch::Settings settings = dispatch::read_settings(device.properties().keeps_sessions_apart);
     Server server(device, journal, printf, chosen_policy(), settings);
     server.keep_faults_in(files.fault);
+    server.neighbours().are_in(files.directory);
+    server.addresses().share(files.directory + "/addresses");
     if (protocol::is_strict_key(options.key)) server.serve_one_tenant();
     if (options.users) server.serve_users(*options.users);
     start_recording(server);

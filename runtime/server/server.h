@@ -27,6 +27,7 @@
 #include "runtime/server/fault_report.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/memory/tenant_accounts.h"
+#include "runtime/server/neighbours.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
 #include "runtime/server/sharing.h"
@@ -64,6 +65,7 @@ public:
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
     Sharing& sharing() { return sharing_; }
+    Neighbours& neighbours() { return neighbours_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
@@ -178,6 +180,7 @@ private:
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
     Sharing sharing_;
+    Neighbours neighbours_{device_};
     const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();
     TenantAccounts tenant_accounts_;

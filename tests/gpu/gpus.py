@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
 """Two GPUs of one machine, each with a server: programs on either, placement, and ranks of PyTorch over both.
 
-    gpus.py --build build --out OUT [--seconds 500]
+    gpus.py --build build --out OUT [--seconds 500] [--parts peer,devices,ranks]
+    gpus.py --build build --plan
 
 Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs) and
-build/bin/sim_pair. Parts, each of which goes on after the failure of another; JSON lines in OUT/gpus.jsonl:
+build/bin/sim_pair and sim_peer. --plan says what would run, and needs no GPU. Parts, each of which goes on
+after the failure of another; JSON lines in OUT/gpus.jsonl:
 
     own        one training on each GPU at the same time, by --gpu: on the GPU that was asked for, as natively
     sees_both  a program that sees both and uses the second one
     pair       one program on both (build/bin/sim_pair): kernels, copies between them, events, graphs,
                threads, wrong handles, a reset. Its native run is beside it
     any        eight programs by --gpu any: four on each
-    ranks      NCCL between two processes, natively and under smt, by each of its transports. What fails under
-               smt with the default transports is expected (docs/limits.md) and does not count; sockets must
-               work. Bus bandwidth is in the rows.
+    peer       peer access (build/bin/sim_peer): kernels, copies, mappings, threads, a reset, refusals
+    devices    one process with both (python/two_devices.py): copies and NCCL's all-reduce, natively and under
+               smt by turns, with GB/s
+    ranks      NCCL between two processes with a GPU each, and DistributedDataParallel, natively and under smt
+               by turns, by each of NCCL's transports, with bus bandwidth. By its shared-memory transport it
+               fails under smt (docs/limits.md), which does not count
+The last row has the ratios of smt's GB/s to native ones; below LEAST they count as a failure.
 """
 import argparse
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -26,21 +33,26 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
 from harness import Places, Runtime, base_environment  # noqa: E402
 
+DEVICES = str(pathlib.Path(__file__).resolve().parent / "python" / "two_devices.py")
 RANK = str(pathlib.Path(__file__).resolve().parent / "python" / "rank.py")
+PEER = ("access", "mapped", "threads", "reset", "refused")
 TRANSPORTS = {
     "default": {},
+    "cudaIpc": {"NCCL_CUMEM_ENABLE": "0"},
+    "sockets": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},
     "no peer access": {"NCCL_P2P_DISABLE": "1"},
     "files in /dev/shm": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"},
-    "sockets": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},
 }
-MUST_WORK = {"sockets"}
-PATIENCE = 120   # seconds, of one run
+MUST_WORK = {"default", "cudaIpc", "sockets"}
+ROUNDS = 2       # of what is measured, natively and under smt by turns
+LEAST = 0.9      # of the native bandwidth, by peer access
+PATIENCE = 90   # seconds, of one run
 
 
 class Gpus:
     def __init__(self, options):
         self.options, self.places = options, Places(options.build)
-        self.rows, self.failed = [], []
+        self.rows, self.failed, self.rates = [], [], {}
         self.end = time.monotonic() + options.seconds
 
     def row(self, **fields):
@@ -50,12 +62,13 @@ class Gpus:
     def patience(self):
         return max(5, min(PATIENCE, self.end - time.monotonic()))
 
-    def start(self, command, runtime=None, gpu=None, **variables):
+    def start(self, command, runtime=None, gpu=None, tenant=None, **variables):
         """Natively without a runtime; then `gpu` is a number for CUDA_VISIBLE_DEVICES."""
         environment = {**base_environment(), **variables}
         if runtime:
             environment.update(runtime.variables())
-            command = [self.places.smt, "run", *(["--gpu", gpu] if gpu else []), "--", *command]
+            command = [self.places.smt, "run", *(["--gpu", gpu] if gpu else []),
+                       *(["--tenant", tenant] if tenant else []), "--", *command]
         elif gpu:
             environment["CUDA_VISIBLE_DEVICES"] = gpu
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -78,8 +91,9 @@ class Gpus:
             return last, ""
 
     def rank(self, rank, world, device, runtime=None, gpu=None, **variables):
-        return self.start([sys.executable, RANK, str(device)], runtime, gpu, RANK=str(rank),
-                          WORLD_SIZE=str(world), LOCAL_RANK=str(rank), **variables)
+        # Two ranks share memory if they are of one tenant.
+        return self.start([sys.executable, RANK, str(device)], runtime, gpu, "ranks" if world > 1 else None,
+                          RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), **variables)
 
     def both(self, runtime, device, gpu):
         children = [self.rank(0, 1, device(i), runtime, gpu(i)) for i in (0, 1)]
@@ -102,15 +116,49 @@ class Gpus:
         self.compare("sees_both", native, [self.finish(self.rank(0, 1, 1, runtime))])
 
     def pair(self, runtime):
-        program = str(pathlib.Path(self.options.build).resolve() / "bin" / "sim_pair")
-        for what in ("work", "graphs", "threads", "wrong", "reset"):
+        self.programs("pair", ("work", "graphs", "threads", "wrong", "reset"), runtime)
+
+    def peer(self, runtime):
+        self.programs("peer", PEER, runtime)
+
+    def programs(self, name, all_of_it, runtime):
+        program = str(pathlib.Path(self.options.build).resolve() / "bin" / f"sim_{name}")
+        for what in all_of_it:
             for where in (None, runtime):
-                if where is None and what == "reset":
-                    continue   # it asks about a handle of a context that is gone
+                if where is None and what in ("reset", "refused"):
+                    continue   # these ask about a handle of a context that is gone, and for what smt refuses
                 _, problem = self.finish(self.start([program, what], where))
-                self.row(part="pair", what=what, native=where is None, right=not problem, problem=problem)
+                self.row(part=name, what=what, native=where is None, right=not problem, problem=problem)
                 if problem and where:
-                    self.failed.append(f"pair {what}")
+                    self.failed.append(f"{name} {what}")
+
+    def devices(self, runtime):
+        for number in range(ROUNDS):
+            rows = []
+            for where in (None, runtime):
+                row, problem = self.finish(self.start([sys.executable, DEVICES], where, NCCL_NVLS_ENABLE="0"))
+                right = not problem and bool(row and row["copies"] and row["sums"])
+                rows.append(row if right else None)
+                self.row(part="devices", round=number, native=where is None, right=right, values=row,
+                         problem=problem)
+                if not right and where:
+                    self.failed.append("devices")
+            self.measured("copy", rows, "copy_gb_per_s")
+            self.measured("all-reduce of one process", rows, "gb_per_s")
+            if None in rows:
+                return   # it takes a while to fail
+
+    def measured(self, what, rows, key):
+        if all(rows):
+            self.rates.setdefault(what, []).append([row[key] for row in rows])
+
+    def ratios(self):
+        for what, rates in self.rates.items():
+            native, ours = (statistics.median(values) for values in zip(*rates))
+            self.row(part="ratio", what=what, native=native, smt=ours, ratio=round(ours / native, 3),
+                     rounds=rates)
+            if ours < LEAST * native:
+                self.failed.append(f"{what}: {ours:.1f} of {native:.1f} GB/s")
 
     def any(self, runtime):
         program = self.places.program("matmul_tiled")
@@ -131,26 +179,66 @@ class Gpus:
         return [self.finish(child) for child in children]
 
     def ranks(self, runtime):
-        for number, transport in enumerate(TRANSPORTS):
-            both = [self.ranks_by(transport, where, 29500 + 2 * number + i)
-                    for i, where in enumerate((None, runtime))]
-            for rank, ((native, problem), (ours, ours_problem)) in enumerate(zip(*both)):
-                alike = bool(native and ours) and all(native[key] == ours[key]
-                                                      for key in ("uuid", "sums", "trained"))
-                right = alike and not problem and not ours_problem
-                self.row(part="ranks", transport=transport, rank=rank, right=right, native=native, smt=ours,
-                         problem=problem or ours_problem)
-                if not right and transport in MUST_WORK:
-                    self.failed.append(f"ranks by {transport}")
+        port = 29500
+        for transport in TRANSPORTS:
+            for number in range(ROUNDS if transport == "default" else 1):
+                if self.end - time.monotonic() < 20:
+                    self.row(part="ranks", transport=transport, right=False, problem="no time is left")
+                    if transport in MUST_WORK and number == 0:
+                        self.failed.append(f"ranks by {transport}")
+                    return
+                both = [self.ranks_by(transport, where, port + i) for i, where in enumerate((None, runtime))]
+                port += 2
+                if not self.compare_ranks(transport, number, both):
+                    break
+
+    def compare_ranks(self, transport, number, both):
+        all_right = True
+        for rank, ((native, problem), (ours, ours_problem)) in enumerate(zip(*both)):
+            alike = bool(native and ours) and all(native[key] == ours[key]
+                                                  for key in ("uuid", "sums", "trained"))
+            right = alike and not problem and not ours_problem
+            all_right = all_right and right
+            self.row(part="ranks", transport=transport, round=number, rank=rank, right=right, native=native,
+                     smt=ours, problem=problem or ours_problem)
+            if not right and transport in MUST_WORK:
+                self.failed.append(f"ranks by {transport}")
+        if all_right and transport in ("default", "cudaIpc"):
+            self.measured(f"all-reduce of two processes, {transport}", [row for row, _ in
+                                                                       (both[0][0], both[1][0])], "gb_per_s")
+        return all_right
+
+    def tell_logs(self, part, runtime):
+        for path in sorted(pathlib.Path(runtime.directory).glob("*.log")):
+            self.row(part=part, server=path.stem, log=path.read_text(errors="replace")[-1500:])
 
     def run(self):
-        for part in (self.own, self.sees_both, self.pair, self.any, self.ranks):
+        for part in self.options.parts:
             try:
                 with Runtime(self.places) as runtime:
-                    part(runtime)
+                    before = len(self.failed)
+                    getattr(self, part)(runtime)
+                    if len(self.failed) > before:
+                        self.tell_logs(part, runtime)
             except Exception as problem:   # the other parts are worth having
-                self.row(part=part.__name__, right=False, problem=repr(problem))
-                self.failed.append(part.__name__)
+                self.row(part=part, right=False, problem=repr(problem))
+                self.failed.append(part)
+        self.ratios()
+
+
+PARTS = ("peer", "devices", "ranks", "own", "sees_both", "pair", "any")
+
+
+def plan(options):
+    """What a run needs and does, without a GPU."""
+    build = pathlib.Path(options.build).resolve()
+    for name in ("bin/smt", "bin/smtd", "bin/sim_pair", "bin/sim_peer", "lib/libsmt.so",
+                 "bin/gpu/static/matmul_tiled"):
+        print(f"{name}: {'there' if (build / name).exists() else 'MISSING'}")
+    for script in (RANK, DEVICES):
+        compile(pathlib.Path(script).read_text(), script, "exec")
+    for part in options.parts:
+        print(f"{part}: {ROUNDS} rounds" if part in ("devices", "ranks") else part)
 
 
 def main():
@@ -158,7 +246,14 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("--parts", default=",".join(PARTS), type=lambda text: text.split(","))
+    parser.add_argument("--plan", action="store_true")
     options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"parts are {', '.join(PARTS)}, not {', '.join(unknown)}")
+    if options.plan:
+        return plan(options)
     counted = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"],
                              capture_output=True, text=True, timeout=120)
     if counted.returncode or int(counted.stdout) < 2:

@@ -241,7 +241,7 @@ void Hostile::records() {
     session_ = open_session(path_);
     for (uint16_t op = 0; op < kFirstGeneratedOp + kGeneratedOps + kNone; ++op) {
         if (waits_by_right(op) ||
-            (op > static_cast<uint16_t>(Op::kCloseShared) + kNone && op < kFirstGeneratedOp))
+            (op > static_cast<uint16_t>(Op::kSetAccess) + kNone && op < kFirstGeneratedOp))
             continue;
         for (int i = 0; i < rounds_; ++i) record_of(op);
         if (!drained(kStallMs)) end(session_);

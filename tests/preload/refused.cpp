@@ -2,10 +2,13 @@
 #include "tests/preload/program.h"
 
 int main() {
-    const CUcontext context = preload::start();
+    preload::start();
     CUdeviceptr memory = 0;
     CHECK(cuMemAlloc(&memory, 4096));
-    for (int i = 0; i < 2; ++i) FAILS(cuCtxEnablePeerAccess(context, 0), CUDA_ERROR_NOT_SUPPORTED);
+    size_t granularity = 0;
+    for (int i = 0; i < 2; ++i)
+        FAILS(cuMulticastGetGranularity(&granularity, nullptr, CU_MULTICAST_GRANULARITY_MINIMUM),
+              CUDA_ERROR_NOT_SUPPORTED);
     CUmemGenericAllocationHandle physical = 0;
     CUmemAllocationProp wanted{};
     wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -408,7 +408,7 @@ def device_printf(place):
 
 def refused_calls(place):
     """Named on stderr, once each and only where that is wanted; counted in the journal."""
-    lines = ["smt: cuCtxEnablePeerAccess is not supported\n", "smt: cuMemCreate is not supported\n"]
+    lines = ["smt: cuMulticastGetGranularity is not supported\n", "smt: cuMemCreate is not supported\n"]
     for wanted in ("0", "1"):
         process = place.start("refused", tenant=f"wanted{wanted}", SMT_REPORT_UNSUPPORTED=wanted)
         assert finish(process)[1] == "".join(lines) * int(wanted)
@@ -416,7 +416,7 @@ def refused_calls(place):
     log = [json.loads(line) for line in smt(place.program, "log", "--json").splitlines()]
     counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in log
               if entry["kind"] == "unsupported"]
-    each = [("cuCtxEnablePeerAccess", 1), ("cuCtxEnablePeerAccess", 2), ("cuMemCreate", 1)]
+    each = [("cuMemCreate", 1), ("cuMulticastGetGranularity", 1), ("cuMulticastGetGranularity", 2)]
     assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
 
 

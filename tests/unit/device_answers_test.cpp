@@ -1,5 +1,6 @@
 // What a device says it can do while smt serves it.
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "interpose/driver/device.h"
 
@@ -28,13 +29,24 @@ TEST_CASE("other answers about a device are the driver's") {
     CHECK(answer(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, CUDA_ERROR_INVALID_DEVICE) == 1);
 }
 
-TEST_CASE("devices do not promise to reach each other's memory") {
-    int can = 1, value = 1;
+int peer_answer(CUdevice_P2PAttribute attribute) {
+    int value = 1;
+    CHECK(adjust::cuDeviceGetP2PAttribute(CUDA_SUCCESS, &value, attribute, 0, 1) == CUDA_SUCCESS);
+    return value;
+}
+
+TEST_CASE(
+    "whether devices reach each other's memory is the driver's answer, but for arrays and fenced tenants") {
+    int can = 1;
+    CHECK(adjust::cuDeviceCanAccessPeer(CUDA_SUCCESS, &can, 0, 1) == CUDA_SUCCESS);
+    CHECK(can == 1);
+    CHECK(peer_answer(CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED) == 1);
+    CHECK(peer_answer(CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED) == 0);
+    setenv("SMT_ISOLATION", "fence", 1);
     CHECK(adjust::cuDeviceCanAccessPeer(CUDA_SUCCESS, &can, 0, 1) == CUDA_SUCCESS);
     CHECK(can == 0);
-    CHECK(adjust::cuDeviceGetP2PAttribute(CUDA_SUCCESS, &value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0,
-                                          1) == CUDA_SUCCESS);
-    CHECK(value == 0);
+    CHECK(peer_answer(CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED) == 0);
+    unsetenv("SMT_ISOLATION");
     CHECK(adjust::cuDeviceCanAccessPeer(CUDA_ERROR_INVALID_DEVICE, nullptr, 0, 9) ==
           CUDA_ERROR_INVALID_DEVICE);
 }

@@ -1,7 +1,13 @@
 // What a program's environment says beside what a server has; and which of it a server gets.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/protocol/server_process.h"
 #include "runtime/server/address_plan.h"
@@ -56,4 +62,54 @@ TEST_CASE("more than 150 sessions fit, and none lies in another's place", "[sett
         end = base + AddressPlan::kSlotBytes;
     }
     CHECK(end <= 1ull << 47);
+}
+
+// The lock is a process's, so the other server is one.
+TEST_CASE("servers of one folder take different slots while there are others", "[settings]") {
+    char folder[] = "/tmp/smt-addresses-XXXXXX";
+    REQUIRE(mkdtemp(folder));
+    const std::string path = std::string(folder) + "/addresses";
+#ifdef __SANITIZE_THREAD__
+    constexpr int kRegion = 3;
+#else
+    constexpr int kRegion = 2;
+#endif
+    int slots[2], end[2];
+    REQUIRE(pipe(slots) == 0);
+    REQUIRE(pipe(end) == 0);
+    const pid_t other = fork();
+    if (other == 0) {
+        close(end[1]);
+        AddressPlan its;
+        its.share(path);
+        for (int i = 0; i < 2; ++i) {
+            const int slot = its.take(kRegion, 0);
+            if (write(slots[1], &slot, sizeof slot) != sizeof slot) _exit(1);
+        }
+        char byte;
+        _exit(read(end[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    int its[2] = {-1, -1};
+    REQUIRE(read(slots[0], its, sizeof its[0]) == sizeof its[0]);
+    REQUIRE(read(slots[0], its + 1, sizeof its[1]) == sizeof its[1]);
+    AddressPlan plan;
+    plan.share(path);
+    std::vector<int> mine;
+    for (int slot; (slot = plan.take(kRegion, 0)) >= 0;) mine.push_back(slot);
+    REQUIRE(mine.size() > 4);
+    // The other one's come last, when there are no others.
+    CHECK(std::set<int>(mine.end() - 2, mine.end()) == std::set<int>{its[0], its[1]});
+    for (const int slot : mine) plan.give(kRegion, slot);
+    CHECK(plan.take(kRegion, 0) == mine.front());
+    CHECK(plan.take_exactly(kRegion, its[0]));
+    CHECK_FALSE(plan.take_exactly(kRegion, its[0]));
+    plan.give(kRegion, its[0]);
+    close(end[1]);
+    int status = 0;
+    REQUIRE(waitpid(other, &status, 0) == other);
+    CHECK(status == 0);
+    CHECK(plan.take(kRegion, 0) == std::min(its[0], its[1]));
+    for (const int file : {slots[0], slots[1], end[0]}) close(file);
+    unlink(path.c_str());
+    rmdir(folder);
 }

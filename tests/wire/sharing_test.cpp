@@ -32,7 +32,7 @@ Reply ask_share(TestLane& lane, SharedKind kind, uint64_t object) {
 ShareToken token_of(TestLane& lane, SharedKind kind, uint64_t object) {
     const Reply reply = ask_share(lane, kind, object);
     REQUIRE(reply.status == CUDA_SUCCESS);
-    return reply.as<ShareToken>();
+    return reply.as<Shared>().token;
 }
 
 Reply ask_open(TestLane& lane, SharedKind kind, const ShareToken& token, uint32_t event = 0) {
@@ -172,6 +172,28 @@ TEST_CASE("an event of two sessions is one: what either records, both wait for",
           CUDA_SUCCESS);  // the second session holds it
 }
 
+TEST_CASE("a session of this GPU is no peer of another one, and no unknown server has anything",
+          "[sharing]") {
+    TestSession one, two;
+    TestLane exporter = one.open_lane(), importer = two.open_lane();
+    const uint64_t mine = allocate_shared(exporter);
+    const Shared shared = ask_share(exporter, SharedKind::kPeer, mine + 8).as<Shared>();
+    CHECK(shared.base == mine);
+    CHECK(shared.bytes == kSharedBytes);
+    for (const uint64_t server : {uint64_t{0}, shared.server, shared.server ^ 1, ~uint64_t{0}})
+        for (const SharedKind kind :
+             {SharedKind::kPeer, SharedKind::kMemory, SharedKind::kPhysical, SharedKind::kPeerPhysical}) {
+            const Reply reply = importer.call(Op::kOpenShared, OpenShared{kind, 0, shared.token, server});
+            CHECK(reply.status == CUDA_ERROR_INVALID_VALUE);
+        }
+    CHECK_FALSE(two.session().memory().may_touch(mine, 1));
+    for (const uint64_t wild : {uint64_t{0}, mine, ~uint64_t{0}})
+        CHECK(importer.call(Op::kClosePeer, AddressRange{wild, 1}).status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(importer.call(Op::kMemMap, MemMap{mine, kSharedBytes, 0, 77, 0}).status != CUDA_SUCCESS);
+    CHECK(importer.call(Op::kSetAccess, SetAccess{mine, kSharedBytes, 3, 0}).status ==
+          CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") {
     TestSession one;
     TestLane lane = one.open_lane();
@@ -183,7 +205,7 @@ TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") 
         CHECK(ask_share(lane, SharedKind::kPhysical, wild).status == CUDA_ERROR_INVALID_VALUE);
         CHECK(ask_close(lane, wild) == CUDA_ERROR_INVALID_VALUE);
     }
-    for (const uint32_t kind : {0u, 4u, ~0u}) {
+    for (const uint32_t kind : {0u, 6u, ~0u}) {
         CHECK(ask_share(lane, static_cast<SharedKind>(kind), mine).status == CUDA_ERROR_INVALID_VALUE);
         CHECK(ask_open(lane, static_cast<SharedKind>(kind), ShareToken{}).status == CUDA_ERROR_INVALID_VALUE);
     }

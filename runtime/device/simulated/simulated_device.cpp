@@ -45,6 +45,7 @@ public:
             return false;
         }
         context_ = context;
+        if (protocol::simulated_gpus() > 1) physical_memory().lend_to_other_gpus();
         properties_.name = backend_.device_name();
         properties_.total_memory = settings_.memory_bytes;
         properties_.multiprocessors = settings_.engine.machine.multiprocessors;

@@ -74,7 +74,7 @@ def stub(entry, symbol, index):
 # Calls that find their session themselves: they are about devices and contexts, or about any memory.
 FIND_THEIR_PLACE = ("init", "context", "device", "pointer")
 HOST_ADDRESSES = {"cuMemFreeHost": "p", "cuMemHostUnregister": "p", "cuMemHostGetFlags": "p",
-                  "cuMemHostGetDevicePointer_v2": "p"}
+                  "cuMemHostGetDevicePointer_v2": "p", "cuMemRetainAllocationHandle": "addr"}
 
 
 def places(entry):

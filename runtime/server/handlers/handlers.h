@@ -22,6 +22,10 @@ CUresult handle_address_free(Call& call);
 CUresult handle_share(Call& call);
 CUresult handle_open_shared(Call& call);
 CUresult handle_close_shared(Call& call);
+CUresult handle_close_peer(Call& call);
+// memory/served_virtual_memory.cpp
+CUresult handle_mem_map(Call& call);
+CUresult handle_set_access(Call& call);
 // memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);

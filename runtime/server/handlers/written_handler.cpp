@@ -98,6 +98,12 @@ Handler written_handler(protocol::Op op) {
             return handle_open_shared;
         case Op::kCloseShared:
             return handle_close_shared;
+        case Op::kClosePeer:
+            return handle_close_peer;
+        case Op::kMemMap:
+            return handle_mem_map;
+        case Op::kSetAccess:
+            return handle_set_access;
         default:
             return nullptr;
     }

@@ -2,7 +2,7 @@
 //
 // It counts against the limit of the session that made it until the last owner is gone, also if that session
 // has ended. The driver keeps the memory as long as anything maps it, so it is given to no other session
-// before that.
+// before that. Owners in servers of other GPUs (neighbours.h) count for the driver alone.
 //
 // Any thread. Owners hold a PhysicalPointer.
 #pragma once
@@ -35,6 +35,16 @@ public:
     bool exportable() const { return exportable_; }
     // A handle of its own, by which other sessions map it; 0: it has none yet.
     CUmemGenericAllocationHandle handle() const { return handle_.load(std::memory_order_acquire); }
+    // A descriptor of the driver's for another GPU's server, which the caller closes. The memory has a
+    // handle.
+    CUresult export_to(int* file) {
+        const DriverApi& driver = device_.driver();
+        if (!driver.cuMemExportToShareableHandle || handle() == 0) return CUDA_ERROR_NOT_SUPPORTED;
+        given_out_.store(true);
+        return driver.cuMemExportToShareableHandle(file, handle(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                                   0);
+    }
+    bool given_out() const { return given_out_.load(); }  // another server may have it mapped
     // Takes the handle over. To be called once.
     void own_handle(CUmemGenericAllocationHandle handle) { handle_.store(handle, std::memory_order_release); }
 
@@ -45,6 +55,7 @@ private:
     const uint64_t kept_;
     const bool exportable_;
     std::atomic<CUmemGenericAllocationHandle> handle_{0};
+    std::atomic<bool> given_out_{false};
 };
 using PhysicalPointer = std::shared_ptr<PhysicalAllocation>;
 
@@ -53,6 +64,8 @@ struct SharedBlock {
     PhysicalPointer memory;
     uint64_t offset = 0;  // of the block in that memory
     uint64_t bytes = 0;
+    uint64_t base = 0;     // of that memory, in its session's addresses
+    bool foreign = false;  // of a session of another GPU: those who have it open hold it
 };
 using SharedBlockPointer = std::shared_ptr<const SharedBlock>;
 

@@ -355,7 +355,10 @@ TenantMemory::Mappings TenantMemory::take_mappings(CUdeviceptr address, uint64_t
     Mappings taken;
     auto each = mappings_.lower_bound(address);
     while (each != mappings_.end() && each->first < address + bytes) taken.insert(mappings_.extract(each++));
-    for (const auto& [base, mapping] : taken) device_.freed(base, mapping.bytes);
+    for (const auto& [base, mapping] : taken) {
+        device_.freed(base, mapping.bytes);
+        exported_.erase(base);
+    }
     return taken;
 }
 

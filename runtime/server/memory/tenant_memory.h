@@ -119,10 +119,16 @@ public:
     CUresult share(CUdeviceptr address, SharedBlockPointer* block);
     CUresult open_shared(const SharedBlockPointer& block, CUdeviceptr* address);
     CUresult close_shared(CUdeviceptr address);
-    // The same for the application's physical memory. INVALID_VALUE: it was not asked for as exportable. The
-    // handle of import_physical() is the session's.
-    CUresult share_physical(CUmemGenericAllocationHandle handle, PhysicalPointer* memory);
+    // The same for the application's physical memory. INVALID_VALUE: it was not asked for as exportable
+    // (`exported`). The handle of import_physical() is the session's.
+    CUresult share_physical(CUmemGenericAllocationHandle handle, bool exported, PhysicalPointer* memory);
     CUresult import_physical(const PhysicalPointer& memory, CUmemGenericAllocationHandle* handle);
+    // Peer access (tenant_peers.cpp): share_peer() is share(), also of what the program mapped. open_peer():
+    // the memory of another GPU's session is mapped at its addresses there. close_peer(): blocks that begin
+    // in the range; memory without an open block is unmapped. The session's work is complete.
+    CUresult share_peer(CUdeviceptr address, SharedBlockPointer* block);
+    CUresult open_peer(const SharedBlock& block);
+    CUresult close_peer(CUdeviceptr address, uint64_t bytes);
     bool exportable(CUmemGenericAllocationHandle handle) const;
 
     // The allocation or mapping that contains the address; bytes 0: none.
@@ -183,11 +189,18 @@ private:
     // A block of another session that this one has mapped.
     struct Opened {
         std::weak_ptr<const SharedBlock> block;
+        SharedBlockPointer foreign;  // the same, if no session of this GPU holds it
         PhysicalPointer memory;
         uint64_t base;   // of the mapping
         uint64_t bytes;  // of the block
         uint64_t times;  // opened, and not closed
     };
+    // Memory of another GPU's session that kernels of this one access, by its base.
+    struct PeerChunk {
+        PhysicalPointer memory;
+        std::map<CUdeviceptr, uint64_t> blocks;  // allocations in it -> bytes
+    };
+    using PeerChunks = std::map<uint64_t, PeerChunk>;
     // A chunk in the state of a takeover. Slabs have blocks.
     struct SavedChunk {
         enum class Kind : uint64_t { kSlab, kLarge, kCached } kind;
@@ -218,6 +231,8 @@ private:
     bool open_elsewhere(uint64_t chunk) const;  // another session has mapped it
     void unmap_opened(CUdeviceptr address, const Opened& opened);
     void forget_shared();
+    CUresult map_peer(uint64_t base, const PhysicalPointer& memory);
+    void drop_peer_chunk(PeerChunks::iterator chunk);
     void unmap_left();
     bool may_unmap();  // of what the fence is closed to
     CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,
@@ -252,6 +267,7 @@ private:
     std::map<uint64_t, PhysicalPointer> shared_chunks_;  // base -> chunk that was shared ever
     std::map<CUdeviceptr, SharedBlockPointer> exported_;
     std::map<CUdeviceptr, Opened> opened_;  // by the address that the program has
+    PeerChunks peer_chunks_;
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
     bool moves_ = false;  // chunks move or are away: none is freed

@@ -17,7 +17,7 @@ std::string TenantMemory::why_not_carried() const {
     if (graphs_.any()) return "it has memory of graphs";
     Lock lock(mutex_);
     if (!reservations_.empty() || !mappings_.empty() || !physical_.empty()) return "it maps memory by itself";
-    if (!exported_.empty() || !opened_.empty() || !shared_chunks_.empty())
+    if (!exported_.empty() || !opened_.empty() || !shared_chunks_.empty() || !peer_chunks_.empty())
         return "it shares memory with other processes";
     if (!further_ranges_.empty()) return "it has more than one range of addresses";
     if (!held_.empty()) return "it has arrays";

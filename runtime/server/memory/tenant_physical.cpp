@@ -27,10 +27,12 @@ void TenantMemory::restore_physical(CUmemGenericAllocationHandle handle, Physica
     ++physical.handles;
 }
 
-CUresult TenantMemory::share_physical(CUmemGenericAllocationHandle handle, PhysicalPointer* memory) {
+CUresult TenantMemory::share_physical(CUmemGenericAllocationHandle handle, bool exported,
+                                      PhysicalPointer* memory) {
     Lock lock(mutex_);
     const auto found = physical_.find(handle);
-    if (found == physical_.end() || !found->second.memory || !found->second.memory->exportable())
+    if (found == physical_.end() || !found->second.memory ||
+        (exported && !found->second.memory->exportable()))
         return CUDA_ERROR_INVALID_VALUE;
     *memory = found->second.memory;
     if ((*memory)->handle() != 0) return CUDA_SUCCESS;

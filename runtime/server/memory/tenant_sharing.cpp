@@ -38,7 +38,7 @@ CUresult TenantMemory::share(CUdeviceptr address, SharedBlockPointer* block) {
         memory->own_handle(handle);
     }
     *block = exported_[found.base] =
-        std::make_shared<const SharedBlock>(SharedBlock{memory, found.base - chunk, found.requested});
+        std::make_shared<const SharedBlock>(SharedBlock{memory, found.base - chunk, found.requested, chunk});
     return CUDA_SUCCESS;
 }
 
@@ -55,7 +55,7 @@ CUresult TenantMemory::open_shared(const SharedBlockPointer& block, CUdeviceptr*
     if (const CUresult status = map(base, memory->bytes(), memory->handle()); status != CUDA_SUCCESS)
         return addresses_.release(base), status;
     *address = base + block->offset;
-    opened_[*address] = {block, memory, base, block->bytes, 1};
+    opened_[*address] = {block, block->foreign ? block : nullptr, memory, base, block->bytes, 1};
     device_.allocated(*address, block->bytes);
     return CUDA_SUCCESS;
 }
@@ -85,11 +85,12 @@ void TenantMemory::forget_shared() {
     for (const auto& [address, opened] : opened_) unmap_opened(address, opened);
     opened_.clear();
     exported_.clear();
+    while (!peer_chunks_.empty()) drop_peer_chunk(peer_chunks_.begin());
 }
 
 bool TenantMemory::open_elsewhere(uint64_t chunk) const {
     const auto shared = shared_chunks_.find(chunk);
-    return shared != shared_chunks_.end() && shared->second.use_count() > 1;
+    return shared != shared_chunks_.end() && (shared->second.use_count() > 1 || shared->second->given_out());
 }
 
 }  // namespace smt::runtime::server

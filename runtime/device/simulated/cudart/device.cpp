@@ -100,13 +100,15 @@ cudaError_t cudaDeviceReset() {
     return from_driver(status);
 }
 
-// No device reaches another one's memory.
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     if (flags != 0) return cudaErrorInvalidValue;
     int device = 0;
     current_device(&device);
     if (cudaError_t failed = check_device(peer)) return failed;
-    return peer == device ? cudaErrorInvalidDevice : cudaErrorPeerAccessUnsupported;
+    if (peer == device) return cudaErrorInvalidDevice;
+    if (cudaError_t failed = use_device(peer)) return failed;  // it gets its primary context
+    if (cudaError_t failed = use_device(device)) return failed;
+    return from_driver(driver().cuCtxEnablePeerAccess(primary_context(peer), 0));
 }
 
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* elements, const cudaChannelFormatDesc* format,

@@ -1,8 +1,9 @@
 // Physical memory that the application makes and maps itself: counted against the tenant's limit and mapped
 // only into the tenant's own reservations.
 #include <utility>
-#include <vector>
 
+#include "runtime/protocol/try.h"
+#include "runtime/server/handlers/handlers.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
 #include "runtime/server/server.h"
@@ -19,14 +20,14 @@ CUmemLocation here(Call& call, CUmemLocation location) {
     return location;
 }
 
-// A keeper makes memory without special demands only.
+// Without special demands it is memory as any other: a keeper's, and such as other GPUs' servers can map.
 CUresult make_physical(Call& call, size_t bytes, const CUmemAllocationProp& properties,
                        unsigned long long flags, device::PhysicalMemory::Made* made) {
     const bool plain = properties.type == CU_MEM_ALLOCATION_TYPE_PINNED && flags == 0 &&
                        properties.allocFlags.compressionType == 0 &&
                        properties.allocFlags.gpuDirectRDMACapable == 0 && properties.allocFlags.usage == 0;
     device::PhysicalMemory& memory = call.session.device().physical_memory();
-    if (plain && memory.kept()) return memory.make(bytes, 0, made);
+    if (plain) return memory.make(bytes, 0, made);
     return call.driver.cuMemCreate(&made->handle, bytes, &properties, flags);
 }
 
@@ -104,28 +105,12 @@ CUresult cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocationHandle* h
     return status;
 }
 
-CUresult cuMemMap(Call& call, CUdeviceptr address, size_t bytes, size_t offset,
-                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
-    if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    CUresult status = call.driver.cuMemMap(address, bytes, offset, handle, flags);
-    if (status == CUDA_SUCCESS) call.session.memory().note_mapping(address, bytes, handle);
-    return status;
-}
-
 CUresult cuMemUnmap(Call& call, CUdeviceptr address, size_t bytes) {
     if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     auto mappings = call.session.memory().take_mappings(address, bytes);
     CUresult status = call.driver.cuMemUnmap(address, bytes);
     if (status != CUDA_SUCCESS) call.session.memory().restore_mappings(std::move(mappings));
     return status;
-}
-
-CUresult cuMemSetAccess(Call& call, CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptions,
-                        size_t count) {
-    if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<CUmemAccessDesc> access(descriptions, descriptions + count);
-    for (CUmemAccessDesc& each : access) each.location = here(call, each.location);
-    return call.driver.cuMemSetAccess(address, bytes, access.data(), access.size());
 }
 
 CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location,
@@ -137,3 +122,31 @@ CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocati
 }
 
 }  // namespace smt::runtime::server::served
+
+namespace smt::runtime::server::handlers {
+
+CUresult handle_mem_map(Call& call) {
+    protocol::MemMap request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUmemGenericAllocationHandle handle = request.handle;
+    call.uses.add(HandleKind::kPhysicalMemory, handle);
+    SMT_TRY(call.uses.begin());
+    if (!call.session.memory().reserved(request.address, request.bytes)) return CUDA_ERROR_INVALID_VALUE;
+    SMT_TRY(call.driver.cuMemMap(request.address, request.bytes, request.offset, handle, request.flags));
+    call.session.memory().note_mapping(request.address, request.bytes, handle);
+    return CUDA_SUCCESS;
+}
+
+// Which of its devices a location names, the program knows: here the session's device is the only one.
+CUresult handle_set_access(Call& call) {
+    protocol::SetAccess request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.session.memory().reserved(request.address, request.bytes)) return CUDA_ERROR_INVALID_VALUE;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = call.session.device().device();
+    access.flags = static_cast<CUmemAccess_flags>(request.flags);
+    return call.driver.cuMemSetAccess(request.address, request.bytes, &access, 1);
+}
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,84 @@
+// Memory of a program's other GPUs, for kernels on this one: mapped at the addresses that the program knows.
+// Sessions of all servers in a folder have different ranges (address_plan.h), so these are free here.
+#include <iterator>
+
+#include "runtime/protocol/try.h"
+#include "runtime/server/memory/tenant_memory.h"
+
+namespace smt::runtime::server {
+
+CUresult TenantMemory::share_peer(CUdeviceptr address, SharedBlockPointer* block) {
+    {
+        Lock lock(mutex_);
+        auto mapping = mappings_.upper_bound(address);
+        const bool mapped = mapping != mappings_.begin() &&
+                            address - std::prev(mapping)->first < std::prev(mapping)->second.bytes;
+        if (mapped) {
+            --mapping;
+            const PhysicalPointer& memory = mapping->second.memory;
+            const uint64_t base = mapping->first, bytes = mapping->second.bytes;
+            if (!memory || memory->bytes() != bytes) return CUDA_ERROR_NOT_SUPPORTED;  // a part of it
+            if (memory->handle() == 0) {
+                CUmemGenericAllocationHandle own = 0;
+                SMT_TRY(driver_.cuMemRetainAllocationHandle(&own, reinterpret_cast<void*>(base)));
+                memory->own_handle(own);
+            }
+            auto& known = exported_[base];
+            if (!known || known->memory != memory)
+                known = std::make_shared<const SharedBlock>(SharedBlock{memory, 0, bytes, base});
+            return *block = known, CUDA_SUCCESS;
+        }
+    }
+    return share(address, block);
+}
+
+CUresult TenantMemory::open_peer(const SharedBlock& block) {
+    if (fence_) return CUDA_ERROR_NOT_SUPPORTED;  // its window is its own range
+    const uint64_t base = block.base;
+    Lock lock(mutex_);
+    if (peer_chunks_.find(base) == peer_chunks_.end()) {
+        SMT_TRY(map_peer(base, block.memory));
+        peer_chunks_[base] = {block.memory, {}};
+        own_.add(base, block.memory->bytes(), reinterpret_cast<const void*>(base));
+    }
+    if (peer_chunks_[base].blocks.insert({base + block.offset, block.bytes}).second)
+        device_.allocated(base + block.offset, block.bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult TenantMemory::close_peer(CUdeviceptr address, uint64_t bytes) {
+    const auto inside = [&](uint64_t each) { return each >= address && each - address < bytes; };
+    Lock lock(mutex_);
+    bool any = false;
+    for (auto chunk = peer_chunks_.begin(); chunk != peer_chunks_.end();) {
+        const auto each = chunk++;
+        std::erase_if(each->second.blocks, [&](const auto& block) {
+            if (inside(block.first)) device_.freed(block.first, block.second), any = true;
+            return inside(block.first);
+        });
+        if (each->second.blocks.empty()) drop_peer_chunk(each);
+    }
+    return any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult TenantMemory::map_peer(uint64_t base, const PhysicalPointer& memory) {
+    const uint64_t bytes = memory->bytes();
+    CUdeviceptr place = 0;
+    SMT_TRY(driver_.cuMemAddressReserve(&place, bytes, 0, base, 0));
+    CUresult status = place == base ? map_closed(base, bytes, memory->handle()) : CUDA_ERROR_ALREADY_MAPPED;
+    if (status != CUDA_SUCCESS) driver_.cuMemAddressFree(place, bytes);
+    return status;
+}
+
+void TenantMemory::drop_peer_chunk(PeerChunks::iterator chunk) {
+    const auto& [base, peer] = *chunk;
+    const uint64_t bytes = peer.memory->bytes();
+    for (const auto& [address, size] : peer.blocks) device_.freed(address, size);
+    own_.forget(reinterpret_cast<const void*>(base));
+    driver_.cuMemUnmap(base, bytes);
+    device_.forgotten(base, bytes);
+    driver_.cuMemAddressFree(base, bytes);
+    peer_chunks_.erase(chunk);
+}
+
+}  // namespace smt::runtime::server
