@@ -215,7 +215,8 @@ class Swapping:
 
     def alone(self, runtime, tenant, mib):
         begun = time.monotonic()
-        result = self.result(self.start(runtime, tenant, "time", mib, self.options.piece, self.options.seconds))
+        result = self.result(self.start(runtime, tenant, "time", mib, self.options.piece,
+                                        self.options.seconds))
         return {**result, "whole_s": time.monotonic() - begun}
 
     def work(self, runtime, mib, count):
