@@ -74,7 +74,7 @@ int main(int count, char** arguments) {
     FAILS(cuDeviceGet(&none, -1), CUDA_ERROR_INVALID_DEVICE);
     if (devices > 1) {
         CHECK(cuDeviceCanAccessPeer(&can, 0, 1));
-        REQUIRE(can == 0);
+        REQUIRE(can == 1);
         FAILS(cuDeviceCanAccessPeer(&can, 0, devices), CUDA_ERROR_INVALID_DEVICE);
     }
     if (count < 2) return 0;
