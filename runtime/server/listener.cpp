@@ -123,7 +123,7 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
-            if (standby_ && !handed_over_) standby_->tick(*owner_.server, listen_, lock_);
+            if (standby_ && owner_.server && !handed_over_) standby_->tick(*owner_.server, listen_, lock_);
             if (standby_ && owner_.server && owner_.server->holds()) hand_over(*standby_);
         } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
