@@ -1,7 +1,7 @@
 #include "interpose/driver/device.h"
 
-#include "interpose/process/visible_gpus.h"
 #include "runtime/protocol/server_key.h"
+#include "runtime/protocol/simulated_gpus.h"
 
 namespace smt::interpose::adjust {
 
@@ -44,7 +44,7 @@ namespace {
 
 // A fenced tenant's kernels reach its own range alone. Between GPUs no memory of another server is mapped
 // yet: on two H200 the driver did not give the address that was asked for (docs/limits.md).
-bool reaches_no_peer() { return protocol::wants_fence() || simulated_gpus() < 2; }
+bool reaches_no_peer() { return protocol::wants_fence() || protocol::simulated_gpus() < 2; }
 
 }  // namespace
 
