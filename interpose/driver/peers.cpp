@@ -88,7 +88,6 @@ CUresult open_all_in(Session& peer) {
     CUresult status = CUDA_SUCCESS;
     for (uint64_t at = 0; status == CUDA_SUCCESS && next_range(&at, range);)
         if (range.memory == Memory::kDevice) status = open_range(peer, range.base);
-    if (status != CUDA_SUCCESS) close_all_in(peer);
     return status;
 }
 
@@ -121,8 +120,12 @@ CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned int flags) {
     Lock lock(peers_lock);
     std::atomic<uint32_t>& having = accessors.here();
     if (having.load() & bit_of(*pair.here)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    having.fetch_or(bit_of(*pair.here));  // first: what is allocated from now on is opened by open_to_peers()
     const CUresult status = open_all_in(*pair.here);
-    if (status == CUDA_SUCCESS) having.fetch_or(bit_of(*pair.here));
+    if (status != CUDA_SUCCESS) {
+        having.fetch_and(~bit_of(*pair.here));
+        close_all_in(*pair.here);
+    }
     // A server that cannot give or take memory: a fenced tenant's, or one of a system without descriptors.
     return status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : status;
 }
@@ -145,7 +148,8 @@ CUresult open_to_peers(uint64_t address) {
     Lock lock(peers_lock);
     CUresult status = CUDA_SUCCESS;
     for_each_session(accessors.here().load(), [&](Session& peer) {
-        if (status == CUDA_SUCCESS) status = open_range(peer, address);
+        if (status != CUDA_SUCCESS) return;
+        status = open_range(peer, address);
         if (peer.sticky_error() != CUDA_SUCCESS) status = CUDA_SUCCESS;  // it is gone, and has no kernels
     });
     return status;
@@ -226,8 +230,8 @@ CUresult set_peers_access(const Range& range, Session& peer, CUdeviceptr ptr, si
         if (range.peers & bit_of(peer)) close_in(peer, ptr, size);
         return CUDA_SUCCESS;
     }
+    mark(range.base, bit_of(peer));  // first: what is open is closed in the end, whatever fails
     for (uint64_t at = ptr, end = 0; at - ptr < size; at = end) SMT_TRY(open_in(peer, at, &end));
-    mark(range.base, bit_of(peer));
     return CUDA_SUCCESS;
 }
 

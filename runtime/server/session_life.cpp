@@ -278,6 +278,7 @@ void Session::open_memory() {
     auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
                                                  tenant_account_, server_.block_store(),
                                                  server_.swapper() ? host_account_ : nullptr, fence_.get());
+    memory->tell_returned([this] { changed(); });  // other sessions that need room have it trimmed
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                         server_.profiles(), handles_);
     std::lock_guard lock(mutex_);

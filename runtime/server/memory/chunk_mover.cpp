@@ -39,14 +39,14 @@ bool ChunkMover::next_piece(Filling& filling, uint64_t bytes, Copying& copying, 
                             Outcome* outcome) {
     if (!filling.block || filling.used == filling.block->bytes()) {
         const auto begun = MoveClock::now();
-        CUresult settled = CUDA_SUCCESS;
-        const auto settle = [&] { settled = copying.settle(); };
+        const auto settle = [&] { filling.status = copying.settle(); };
         filling.block = make_block_(filling.left, settle, &outcome->block);
         filling.used = 0;
         outcome->making_host_memory += MoveClock::now() - begun;
         if (filling.block) copying.blocks.push_back(filling.block);
-        if (!filling.block || settled != CUDA_SUCCESS) {
-            outcome->failed = filling.block ? "cuMemcpyDtoHAsync" : "host memory";
+        const bool copies_failed = filling.status != CUDA_SUCCESS;
+        if (!filling.block || copies_failed) {
+            outcome->failed = copies_failed ? "cuMemcpyDtoHAsync" : "host memory";
             return false;
         }
     }
@@ -70,7 +70,7 @@ ChunkMover::Outcome ChunkMover::copy_out(const std::vector<Chunk>& chunks) {
         for (uint64_t at = 0; at < chunk.bytes; at += place.pieces.back().bytes) {
             Piece piece;
             if (!next_piece(filling, chunk.bytes - at, copying, &piece, &outcome))
-                return CUDA_ERROR_OUT_OF_MEMORY;
+                return filling.status != CUDA_SUCCESS ? filling.status : CUDA_ERROR_OUT_OF_MEMORY;
             place.pieces.push_back(piece);
             SMT_TRY(driver_.cuMemcpyDtoHAsync_v2(piece.block->at(piece.offset), chunk.base + at, piece.bytes,
                                                  copying.stream));

@@ -95,8 +95,9 @@ private:
     // Finds places for copies: what is left of the last block comes first.
     struct Filling {
         std::shared_ptr<StoredBlock> block;
-        uint64_t used = 0;  // of the block
-        uint64_t left = 0;  // bytes without a place
+        uint64_t used = 0;               // of the block
+        uint64_t left = 0;               // bytes without a place
+        CUresult status = CUDA_SUCCESS;  // of copies that had to end first
     };
     bool next_piece(Filling& filling, uint64_t bytes, Copying& copying, Piece* piece, Outcome* outcome);
     CUresult fill(uint64_t base, Place& place);  // maps memory there

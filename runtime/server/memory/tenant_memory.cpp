@@ -260,11 +260,13 @@ void TenantMemory::trim_to(uint64_t bound) {
         cached_.erase(largest);
         cached_bytes_ -= bytes;
         drop_chunk(base, bytes);
+        if (told_) told_();
     }
     while (idle_bytes() > bound) {
         auto [base, bytes] = slabs_.take_idle_region();
         if (bytes == 0) return;
         drop_chunk(base, bytes);
+        if (told_) told_();
     }
 }
 

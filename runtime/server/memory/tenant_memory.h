@@ -169,8 +169,10 @@ public:
     uint64_t bytes_in_files() const { return in_files_->load(std::memory_order_relaxed); }  // of those away
     uint64_t bytes_movable() const;  // of chunks on the device that copy_out() takes
 
-    void clear();               // frees all memory and reservations, keeps the ranges
-    void trim();                // returns cached chunks to the driver
+    void clear();  // frees all memory and reservations, keeps the ranges
+    void trim();   // returns cached chunks to the driver
+    // To be called before the memory is used: called behind each chunk that is returned, under a lock.
+    void tell_returned(std::function<void()> told) { told_ = std::move(told); }
     void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
     uint64_t bytes_used() const { return account_->held() - mover_.bytes_away(); }  // on the device
     protocol::MemoryFigures figures() const;
@@ -270,6 +272,7 @@ private:
     PeerChunks peer_chunks_;
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
+    std::function<void()> told_;
     bool moves_ = false;  // chunks move or are away: none is freed
 
     const bool oversubscribes_;

@@ -3,7 +3,7 @@
 // session (kept_sessions.h) is the session's, to the last record.
 //
 //   lane:     begin(end of the record); ... the record ...; [changed()]; [used(n)]; done()
-//   anyone:   changed() behind a change that no record makes
+//   anyone:   changed() behind a change that no record makes (smt set, memory that is trimmed)
 //   at rest:  n = uses(); nothing is under way; rests(n)
 //
 // The server writes plain words, each by one thread but for the two sums. The standby reads them when the
