@@ -53,6 +53,7 @@ def under_stress(smt, programs):
             stress = "--stress", str(seed)
             said(place.run(f"work{seed}", "work", *WORK, options=stress), "")
             said(place.run(f"mixed{seed}", "mixed", *MIXED, options=stress), plain)
+            place.wait_until_empty()   # a stream's note is written when its session ends
             counts = {program: stopped_half_way(place, f"{program}{seed}") for program in ("work", "mixed")}
             print(f"seed {seed}: stopped half way {counts}")
             assert counts["work"] and counts["mixed"], counts
