@@ -73,8 +73,8 @@ leave:
 }}
 )";
 
-// Where the block's shared memory ends, in `end`: %total_smem_size is rounded up as the hardware gives it, and
-// begins at the end of what the system may reserve (0x400 on an H100), of which it uses less (0x120).
+// Where the block's shared memory ends, in `end`: %total_smem_size is rounded up as the hardware gives it,
+// and begins at the end of what the system may reserve (0x400 on an H100), of which it uses less (0x120).
 std::string shared_end(const char* end, int architecture) {
     if (architecture < kFirstWithReserved) return fmt::format("mov.u32 {}, %total_smem_size;", end);
     return fmt::format(
