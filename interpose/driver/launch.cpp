@@ -3,6 +3,8 @@
 // launch's error (cooperative launches).
 #include "interpose/driver/launch.h"
 
+#include <algorithm>
+
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
@@ -87,7 +89,10 @@ bool takes_managed(const Function& function, const Parameters& parameters) {
         const ParameterInfo& info = function.parameters[i];
         const char* value = parameters.buffer ? static_cast<const char*>(parameters.buffer) + info.offset
                                               : static_cast<const char*>(parameters.each[i]);
-        for (uint32_t at = 0; at + sizeof(uint64_t) <= info.bytes; at += sizeof(uint64_t)) {
+        const uint64_t given = parameters.buffer ? parameters.buffer_bytes : info.offset + info.bytes;
+        for (uint32_t at = 0;
+             at + sizeof(uint64_t) <= info.bytes && info.offset + at + sizeof(uint64_t) <= given;
+             at += sizeof(uint64_t)) {
             uint64_t address;
             driver::Range range;
             std::memcpy(&address, value + at, sizeof address);
@@ -115,8 +120,8 @@ CUresult find_parameters(const Function& function, void** kernel_params, void** 
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (function.parameter_count && (!parameters.buffer || bytes < function.parameter_bytes))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (function.parameter_count && !parameters.buffer) return CUDA_ERROR_INVALID_VALUE;
+    parameters.buffer_bytes = std::min<size_t>(bytes, function.parameter_bytes);
     return CUDA_SUCCESS;
 }
 

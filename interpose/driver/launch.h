@@ -15,9 +15,11 @@ namespace smt::interpose {
 struct Parameters {
     void** each = nullptr;
     const void* buffer = nullptr;
+    size_t buffer_bytes = 0;  // at most those of the function's parameters
 };
 
-// INVALID_VALUE when they are missing, given twice, or the buffer is too small.
+// INVALID_VALUE when they are missing or given twice. A buffer may be shorter than the parameters: NCCL has
+// one parameter of 4 KB, and gives the part that a launch needs.
 CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
                          Parameters& parameters);
 
@@ -42,7 +44,8 @@ bool takes_managed(const Function& function, const Parameters& parameters);
 // Copies the parameters to `to`, which has room for function.parameter_bytes.
 inline void pack_parameters(const Function& function, const Parameters& parameters, char* to) {
     if (parameters.buffer) {
-        std::memcpy(to, parameters.buffer, function.parameter_bytes);
+        std::memcpy(to, parameters.buffer, parameters.buffer_bytes);
+        std::memset(to + parameters.buffer_bytes, 0, function.parameter_bytes - parameters.buffer_bytes);
         return;
     }
     if (!parameters.each) return;  // it has none
