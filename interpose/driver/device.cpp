@@ -1,7 +1,6 @@
 #include "interpose/driver/device.h"
 
 #include "runtime/protocol/server_key.h"
-#include "runtime/protocol/simulated_gpus.h"
 
 namespace smt::interpose::adjust {
 
@@ -40,23 +39,17 @@ CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute at
     return status;
 }
 
-namespace {
-
-// A fenced tenant's kernels reach its own range alone. Between GPUs no memory of another server is mapped
-// yet: on two H200 the driver did not give the address that was asked for (docs/limits.md).
-bool reaches_no_peer() { return protocol::wants_fence() || protocol::simulated_gpus() < 2; }
-
-}  // namespace
-
+// A fenced tenant's kernels reach its own range alone.
 CUresult cuDeviceCanAccessPeer(CUresult status, int* can, CUdevice, CUdevice) {
-    if (status == CUDA_SUCCESS && can && reaches_no_peer()) *can = 0;
+    if (status == CUDA_SUCCESS && can && protocol::wants_fence()) *can = 0;
     return status;
 }
 
 // Arrays have no address that a peer could open.
 CUresult cuDeviceGetP2PAttribute(CUresult status, int* value, CUdevice_P2PAttribute attribute, CUdevice,
                                  CUdevice) {
-    const bool absent = attribute == CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED || reaches_no_peer();
+    const bool absent =
+        attribute == CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED || protocol::wants_fence();
     if (status == CUDA_SUCCESS && value && absent) *value = 0;
     return status;
 }

@@ -3,8 +3,6 @@
 // launch's error (cooperative launches).
 #include "interpose/driver/launch.h"
 
-#include <algorithm>
-
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
@@ -120,8 +118,9 @@ CUresult find_parameters(const Function& function, void** kernel_params, void** 
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (function.parameter_count && !parameters.buffer) return CUDA_ERROR_INVALID_VALUE;
-    parameters.buffer_bytes = std::min<size_t>(bytes, function.parameter_bytes);
+    if (function.parameter_count && (!parameters.buffer || bytes == 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > function.parameter_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    parameters.buffer_bytes = bytes;
     return CUDA_SUCCESS;
 }
 

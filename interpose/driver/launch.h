@@ -18,8 +18,9 @@ struct Parameters {
     size_t buffer_bytes = 0;  // at most those of the function's parameters
 };
 
-// INVALID_VALUE when they are missing or given twice. A buffer may be shorter than the parameters: NCCL has
-// one parameter of 4 KB, and gives the part that a launch needs.
+// INVALID_VALUE when they are missing or given twice, LAUNCH_OUT_OF_RESOURCES where the buffer is longer than
+// the parameters. It may be shorter, and the rest is zero: NCCL has one parameter of 4 KB, and gives the part
+// that a launch needs. As the driver (tools/bench/probes/parameter_buffers.cpp).
 CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
                          Parameters& parameters);
 

@@ -95,4 +95,14 @@ uint64_t AddressPlan::base(int region, int slot) {
     return kPlan[region].base + static_cast<uint64_t>(slot) * kSlotBytes;
 }
 
+uint64_t AddressPlan::device_range_of(uint64_t address) {
+    for (const Region& region : kPlan) {
+        const uint64_t slot = (address - region.base) / kSlotBytes;
+        const uint64_t range = region.base + slot * kSlotBytes + protocol::kArenaBytes;
+        if (address >= region.base && slot < static_cast<uint64_t>(region.slots) && address >= range)
+            return range;
+    }
+    return 0;
+}
+
 }  // namespace smt::runtime::server

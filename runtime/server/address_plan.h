@@ -37,6 +37,8 @@ public:
     bool take_exactly(int region, int slot);  // false: it is taken, or is none
     void give(int region, int slot);
     static uint64_t base(int region, int slot);
+    // The begin of the device range of the plan that contains the address. 0: none does.
+    static uint64_t device_range_of(uint64_t address);
 
 private:
     static constexpr int kMostSlots = 128;

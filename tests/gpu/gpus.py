@@ -4,8 +4,8 @@
     gpus.py --build build --out OUT [--seconds 500] [--parts peer,devices,ranks]
     gpus.py --build build --plan
 
-Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs) and
-build/bin/sim_pair and sim_peer. --plan says what would run, and needs no GPU. Parts, each of which goes on
+Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs),
+build/examples/static/nbody (examples) and build/bin/sim_pair and sim_peer. --plan says what would run, and needs no GPU. Parts, each of which goes on
 after the failure of another; JSON lines in OUT/gpus.jsonl:
 
     own        one training on each GPU at the same time, by --gpu: on the GPU that was asked for, as natively
@@ -13,6 +13,8 @@ after the failure of another; JSON lines in OUT/gpus.jsonl:
     pair       one program on both (build/bin/sim_pair): kernels, copies between them, events, graphs,
                threads, wrong handles, a reset. Its native run is beside it
     any        eight programs by --gpu any: four on each
+    placed     eight programs that fill a GPU each, by --gpu any and all on one GPU, by turns: how many times
+               as fast both GPUs are
     peer       peer access (build/bin/sim_peer): kernels, copies, mappings, threads, a reset, refusals
     devices    one process with both (python/two_devices.py): copies and NCCL's all-reduce, natively and under
                smt by turns, with GB/s
@@ -46,6 +48,7 @@ TRANSPORTS = {
 MUST_WORK = {"default", "cudaIpc", "sockets"}
 ROUNDS = 2       # of what is measured, natively and under smt by turns
 LEAST = 0.9      # of the native bandwidth, by peer access
+LEAST_PLACED = 1.5   # times as fast as one GPU
 PATIENCE = 90   # seconds, of one run
 
 
@@ -172,6 +175,27 @@ class Gpus:
         if on != [4, 4] or problems:
             self.failed.append("any")
 
+    def placed(self, runtime):
+        nbody = pathlib.Path(self.options.build).resolve() / "examples/static/nbody"
+        program = [str(nbody), "--size", "large", "--iterations", "200"]
+        self.finish(self.start(program, runtime, "0"))   # what is compiled once
+        self.finish(self.start(program, runtime, "1"))
+        seconds = {"0": [], "any": []}
+        for number in range(ROUNDS):
+            for gpu in ("0", "any") if number % 2 == 0 else ("any", "0"):
+                begin = time.monotonic()
+                children = [self.start(program, runtime, gpu) for _ in range(8)]
+                problems = [problem for _, problem in map(self.finish, children) if problem]
+                seconds[gpu].append(round(time.monotonic() - begin, 3))
+                if problems:
+                    self.row(part="placed", gpu=gpu, right=False, problem="; ".join(problems))
+                    self.failed.append("placed")
+                    return
+        ratio = statistics.median(seconds["0"]) / statistics.median(seconds["any"])
+        self.row(part="placed", right=ratio >= LEAST_PLACED, times=round(ratio, 3), seconds=seconds)
+        if ratio < LEAST_PLACED:
+            self.failed.append("placed")
+
     def ranks_by(self, transport, runtime, port):
         variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NCCL_SOCKET_IFNAME": "lo",
                      "NCCL_NVLS_ENABLE": "0", **TRANSPORTS[transport]}
@@ -180,7 +204,7 @@ class Gpus:
 
     def ranks(self, runtime):
         port = 29500
-        for transport in TRANSPORTS:
+        for transport in self.options.transports:
             for number in range(ROUNDS if transport == "default" else 1):
                 if self.end - time.monotonic() < 20:
                     self.row(part="ranks", transport=transport, right=False, problem="no time is left")
@@ -226,14 +250,14 @@ class Gpus:
         self.ratios()
 
 
-PARTS = ("peer", "devices", "ranks", "own", "sees_both", "pair", "any")
+PARTS = ("peer", "devices", "ranks", "own", "sees_both", "pair", "any", "placed")
 
 
 def plan(options):
     """What a run needs and does, without a GPU."""
     build = pathlib.Path(options.build).resolve()
     for name in ("bin/smt", "bin/smtd", "bin/sim_pair", "bin/sim_peer", "lib/libsmt.so",
-                 "bin/gpu/static/matmul_tiled"):
+                 "bin/gpu/static/matmul_tiled", "examples/static/nbody"):
         print(f"{name}: {'there' if (build / name).exists() else 'MISSING'}")
     for script in (RANK, DEVICES):
         compile(pathlib.Path(script).read_text(), script, "exec")
@@ -247,11 +271,16 @@ def main():
     parser.add_argument("--out", default=".")
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--parts", default=",".join(PARTS), type=lambda text: text.split(","))
+    parser.add_argument("--transports", default=",".join(TRANSPORTS), type=lambda text: text.split(","),
+                        help="of the part ranks")
     parser.add_argument("--plan", action="store_true")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"parts are {', '.join(PARTS)}, not {', '.join(unknown)}")
+    unknown = [transport for transport in options.transports if transport not in TRANSPORTS]
+    if unknown:
+        parser.error(f"transports are {', '.join(TRANSPORTS)}, not {', '.join(unknown)}")
     if options.plan:
         return plan(options)
     counted = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"],

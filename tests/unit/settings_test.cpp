@@ -60,7 +60,12 @@ TEST_CASE("more than 150 sessions fit, and none lies in another's place", "[sett
     for (const uint64_t base : bases) {
         CHECK(base >= end);
         end = base + AddressPlan::kSlotBytes;
+        const uint64_t device = base + smt::protocol::kArenaBytes;
+        CHECK(AddressPlan::device_range_of(device) == device);
+        CHECK(AddressPlan::device_range_of(end - 1) == device);
+        CHECK(AddressPlan::device_range_of(device - 1) == 0);
     }
+    CHECK(AddressPlan::device_range_of(0) == 0);
     CHECK(end <= 1ull << 47);
 }
 

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <link.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "runtime/device/cores.h"
 #include "runtime/device/cuda/context_wide.h"
@@ -29,6 +33,20 @@ constexpr const char* kUsualPlaces[] = {
     "/usr/lib64/libcuda.so.1",
     "/usr/lib/wsl/lib/libcuda.so.1",
 };
+
+// Of the machine, or of the container: this process may see one of them only.
+int count_gpus() {
+    constexpr std::string_view kPrefix = "nvidia";
+    int count = 0;
+    std::error_code problem;
+    for (const auto& each : std::filesystem::directory_iterator("/dev", problem)) {
+        const std::string name = each.path().filename().string();
+        const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+        count += name.size() > kPrefix.size() && name.starts_with(kPrefix) &&
+                 std::all_of(name.begin() + kPrefix.size(), name.end(), is_digit);
+    }
+    return count;
+}
 
 // A twin thread blocks in the driver in its client's stead. Yielding answers as fast as spinning
 // while there are processors to spare (waits.h: when there are not); a blocking wait would add an
@@ -84,6 +102,7 @@ public:
         context_ = context;
         if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
+        if (count_gpus() > 1) physical_memory().lend_to_other_gpus();
         return true;
     }
 

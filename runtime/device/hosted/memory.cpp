@@ -132,8 +132,10 @@ DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, s
     if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0 || alignment > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    // As on GPUs, a small range is anywhere, and a hint means a multiple of this size.
+    constexpr uint64_t kHintGranule = 32ull << 20;
     void* place = MAP_FAILED;
-    if (hint)
+    if (hint && bytes >= kHintGranule && hint % kHintGranule == 0)
         place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
     if (place == MAP_FAILED) {
         if (alignment < kGranularity) alignment = kGranularity;

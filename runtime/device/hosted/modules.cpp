@@ -228,9 +228,9 @@ CUresult pack(CUfunction handle, void** parameters, void** extra, std::vector<ch
         if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
         if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[1]);
     }
-    if (!buffer && !function->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
-    if (buffer && !packed->empty())
-        memcpy(packed->data(), buffer, bytes < packed->size() ? bytes : packed->size());
+    if (!function->parameters.empty() && (!buffer || bytes == 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > packed->size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (bytes) memcpy(packed->data(), buffer, bytes);
     return CUDA_SUCCESS;
 }
 

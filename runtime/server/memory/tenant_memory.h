@@ -203,6 +203,10 @@ private:
         std::map<CUdeviceptr, uint64_t> blocks;  // allocations in it -> bytes
     };
     using PeerChunks = std::map<uint64_t, PeerChunk>;
+    struct PeerWindow {  // addresses of another session, reserved here
+        uint64_t bytes = 0;
+        size_t chunks = 0;  // that are mapped in it
+    };
     // A chunk in the state of a takeover. Slabs have blocks.
     struct SavedChunk {
         enum class Kind : uint64_t { kSlab, kLarge, kCached } kind;
@@ -234,6 +238,8 @@ private:
     void unmap_opened(CUdeviceptr address, const Opened& opened);
     void forget_shared();
     CUresult map_peer(uint64_t base, const PhysicalPointer& memory);
+    CUresult open_window(uint64_t base, uint64_t bytes);
+    void leave_window(uint64_t base);
     void drop_peer_chunk(PeerChunks::iterator chunk);
     void unmap_left();
     bool may_unmap();  // of what the fence is closed to
@@ -270,6 +276,7 @@ private:
     std::map<CUdeviceptr, SharedBlockPointer> exported_;
     std::map<CUdeviceptr, Opened> opened_;  // by the address that the program has
     PeerChunks peer_chunks_;
+    std::map<uint64_t, PeerWindow> peer_windows_;  // by their begin
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
     std::function<void()> told_;

@@ -2,7 +2,9 @@
 // Sessions of all servers in a folder have different ranges (address_plan.h), so these are free here.
 #include <iterator>
 
+#include "runtime/protocol/layout.h"
 #include "runtime/protocol/try.h"
+#include "runtime/server/address_plan.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {
@@ -63,11 +65,36 @@ CUresult TenantMemory::close_peer(CUdeviceptr address, uint64_t bytes) {
 
 CUresult TenantMemory::map_peer(uint64_t base, const PhysicalPointer& memory) {
     const uint64_t bytes = memory->bytes();
-    CUdeviceptr place = 0;
-    SMT_TRY(driver_.cuMemAddressReserve(&place, bytes, 0, base, 0));
-    CUresult status = place == base ? map_closed(base, bytes, memory->handle()) : CUDA_ERROR_ALREADY_MAPPED;
-    if (status != CUDA_SUCCESS) driver_.cuMemAddressFree(place, bytes);
+    SMT_TRY(open_window(base, bytes));
+    const CUresult status = map_closed(base, bytes, memory->handle());
+    if (status != CUDA_SUCCESS) leave_window(base);
     return status;
+}
+
+// The addresses around a chunk: all of the other session's device range, since the driver (580) takes a hint
+// for ranges from 32 MiB on, at multiples of 32 MiB.
+CUresult TenantMemory::open_window(uint64_t base, uint64_t bytes) {
+    const uint64_t range = AddressPlan::device_range_of(base);
+    const uint64_t wanted = range ? range : base;
+    PeerWindow& window = peer_windows_[wanted];
+    if (window.chunks++) return CUDA_SUCCESS;
+    window.bytes = range ? protocol::kDeviceRangeBytes : bytes;
+    CUdeviceptr place = 0;
+    CUresult status = driver_.cuMemAddressReserve(&place, window.bytes, 0, wanted, 0);
+    if (status == CUDA_SUCCESS && place == wanted) return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) {
+        driver_.cuMemAddressFree(place, window.bytes);
+        status = CUDA_ERROR_ALREADY_MAPPED;
+    }
+    peer_windows_.erase(wanted);
+    return status;
+}
+
+void TenantMemory::leave_window(uint64_t base) {
+    const auto window = std::prev(peer_windows_.upper_bound(base));
+    if (--window->second.chunks) return;
+    driver_.cuMemAddressFree(window->first, window->second.bytes);
+    peer_windows_.erase(window);
 }
 
 void TenantMemory::drop_peer_chunk(PeerChunks::iterator chunk) {
@@ -77,7 +104,7 @@ void TenantMemory::drop_peer_chunk(PeerChunks::iterator chunk) {
     own_.forget(reinterpret_cast<const void*>(base));
     driver_.cuMemUnmap(base, bytes);
     device_.forgotten(base, bytes);
-    driver_.cuMemAddressFree(base, bytes);
+    leave_window(base);
     peer_chunks_.erase(chunk);
 }
 
