@@ -5,8 +5,8 @@
     gpus.py --build build --plan
 
 Needs two GPUs, PyTorch for python3, and build/bin/gpu/static/matmul_tiled (the target gpu_programs),
-build/examples/static/nbody (examples) and build/bin/sim_pair and sim_peer. --plan says what would run, and needs no GPU. Parts, each of which goes on
-after the failure of another; JSON lines in OUT/gpus.jsonl:
+build/examples/static/nbody (examples) and build/bin/sim_pair and sim_peer. --plan says what would run, and
+needs no GPU. Parts, each of which goes on after the failure of another; JSON lines in OUT/gpus.jsonl:
 
     own        one training on each GPU at the same time, by --gpu: on the GPU that was asked for, as natively
     sees_both  a program that sees both and uses the second one
