@@ -93,6 +93,18 @@ def of_ratio(group, modes, name, words, figure, run):
                           "value": rounded(statistics.geometric_mean(found.values()))}]}
 
 
+def of_lost(group, modes, run):
+    """Per cent of Eyerman's STP under MPS."""
+    found = ratios(modes, group_of(group)[0], "mps", lambda figures: figures["eyerman_stp"])
+    lost = [100 * (1 - 1 / mps_to_mine) for mps_to_mine in found.values()]
+    if lost:
+        yield {"id": slug(f"papers-{group}-stp-lost"), "run": run,
+               "claim": f"Eyerman’s STP under hpf, less than under MPS: {group_of(group)[1]}",
+               **between(statistics.fmean(lost), min(lost), max(lost)), "statistic": "arithmetic mean",
+               "n": len(lost), "of": "workloads, medians of runs", "spread": "smallest and largest workload",
+               "unit": "%", "better": "lower"}
+
+
 def of_places(lines, run):
     """Multiprocessors that programs had together under compact."""
     for row in lines:
@@ -114,6 +126,7 @@ def claims_of(lines, run):
         modes = groups.get(group, {})
         found += of_ratio(group, modes, "turnaround", "What small launches take", small_slower, run)
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
+        found += of_lost(group, modes, run)
     return [ordered(claim) for claim in [*found, *of_places(lines, run)]]
 
 
