@@ -78,12 +78,13 @@ class Metrics(unittest.TestCase):
 
     def test_small_launches_behind_a_large_one(self):
         large = row(10, 20, 32, 42)   # 10 alone; the third one is stopped
-        small = row(23, 25, 60, begin=21, arrivals_s=[21, 24, 55])   # the last one is behind all
+        # The first one counts nothing, one arrives while its program's last one runs, the last is behind all.
+        small = row(5, 23, 25, 26, 60, begin=4, arrivals_s=[4, 21, 24, 24.5, 55])
         found = parts.behind(large, 10, [(small, .5)])
         self.assertAlmostEqual(found["large"], 1.2)
         self.assertAlmostEqual(found["small"][0], 3)   # 2 and 1, of 0.5
         self.assertEqual(found["launches"], 2)
-        self.assertIsNone(parts.behind(large, 10, [(row(60, 61, arrivals_s=[55, 56]), .5)]))
+        self.assertIsNone(parts.behind(large, 10, [(row(60, 61, 63, arrivals_s=[55, 60.5, 62]), .5)]))
         mean = parts.figures([(large, 10), (small, .5)], [1 / found["large"], 1 / found["small"][0]])
         self.assertAlmostEqual(mean["antt"], 2.1)
         self.assertAlmostEqual(mean["eyerman_stp"], 1 / 1.2 + 1 / 3)

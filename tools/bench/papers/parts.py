@@ -12,6 +12,7 @@ from metrics import antt, begin_of, eyerman_stp, makespan_stp, progress, progres
 BETWEEN = 2.5   # of a large program's launches, on average, from one small launch to the next
 LOAD = 2        # of queues: launches arrive so many times as fast as one after the other could serve them
 LATER_S = 0.02  # the second program begins so much behind the first: both orders of arrival are measured
+ALONE_MS = 25   # between small launches alone, as between those behind a large one of usual length
 LAUNCH_S = 0.01   # of a program that has not been measured, for the plan
 
 
@@ -34,22 +35,30 @@ def figures(runs, each):
     return found
 
 
+def fresh(row):
+    """Arrival and end of launches, without the first one, which costs what is done only once, and without
+    those that arrived while their own program's last one was not over."""
+    launches = list(zip(row["arrivals_s"], row["ends_s"]))
+    return [(arrival, end) for (_, before), (arrival, end) in itertools.pairwise(launches)
+            if arrival > before]
+
+
 def behind(large, large_s, small):
     """Of small launches that arrive while a large program works: what a launch of each takes, in units of
     what it takes alone. small: [(row, seconds of a launch alone)]. None where too few did."""
     first, last = begin_of(large), large["ends_s"][-1]
-    beside = [[(arrival, end) for arrival, end in zip(row["arrivals_s"], row["ends_s"])
-               if arrival > first and end < last] for row, _ in small]
+    beside = [[(arrival, end) for arrival, end in fresh(row) if arrival > first and end < last]
+              for row, _ in small]
     if min(map(len, beside)) < 2:
         return None
-    intervals = list(itertools.chain(*beside))
+    intervals = [pair for row, _ in small for pair in zip(row["arrivals_s"], row["ends_s"])]
     met = [end - begin for begin, end in itertools.pairwise(large["ends_s"])
            if any(arrival < end and left > begin for arrival, left in intervals)]
     if not met:
         return None
     slower = [statistics.mean(end - arrival for arrival, end in each) / alone_s
               for each, (_, alone_s) in zip(beside, small)]
-    return {"large": statistics.mean(met) / large_s, "small": slower, "launches": len(intervals)}
+    return {"large": statistics.mean(met) / large_s, "small": slower, "launches": sum(map(len, beside))}
 
 
 class Part:
@@ -255,9 +264,9 @@ class Runner:
             if small and name not in self.alone_small:
                 self.stage.choose("alone")
                 child = self.stage.start(name, 6 if self.stage.simulated else 24, "alone", size=self.small,
-                                         arrivals=(5, 1, 0))
+                                         arrivals=(ALONE_MS, 1, 0))
                 row = self.stage.finish(name, child, self.small)
-                times = turnarounds(row)[2:] if row["ends_s"] else []
+                times = [end - arrival for arrival, end in fresh(row)] if row["ends_s"] else []
                 self.alone_small[name] = statistics.mean(times) if times else LAUNCH_S
                 self.stage.lines.add(part="alone-small", launch_s=self.alone_small[name], **row)
 
