@@ -52,6 +52,17 @@ enum class Size { kTrivial, kSmall, kLarge };
 inline bool show_times = false;  // --times: Timer prints each iteration's time besides their mean
 inline bool is_part = false;     // --part is not 1: the checksum is unknown
 
+// --arrivals: when each iteration may begin, as the times between them are drawn from an exponential
+// distribution, so that they arrive as a Poisson process does. A queue: one that arrives while another one
+// runs begins behind it.
+struct Arrivals {
+    double mean_ms = -1;  // below 0: none, iterations begin at once
+    uint32_t seed = 0;
+    double begin_s = 0;  // by the machine's clock; where it is past, the first one arrives now
+};
+inline Arrivals arrivals;
+inline int iterations_left = 1;
+
 struct Options {
     Size size = Size::kSmall;
     int iterations = 1;
@@ -81,10 +92,15 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         if (name == "--help" || name == "-h") {
             std::printf(
                 "%s: %s\n\nusage: %s [--size trivial|small|large] [--part P] [--iterations N] [--times]\n"
+                "       [--arrivals MS,SEED,SECOND]\n"
                 "  --size        how much to compute (default: small)\n"
                 "  --part        about how much of it: above 0 and at most 1 (default: 1)\n"
                 "  --iterations  how often to compute it, each time the same (default: 1)\n"
-                "  --times       prints the time of each iteration besides their mean\n",
+                "  --times       prints the time of each iteration besides their mean\n"
+                "  --arrivals    as --times, and an iteration begins when it has arrived: so many ms after "
+                "the\n"
+                "                one before, on average (drawn by SEED), the first at that second of the\n"
+                "                monotonic clock\n",
                 program, summary, program);
             std::exit(0);
         }
@@ -95,7 +111,7 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         const size_t equals = name.find('=');
         const bool joined = equals != std::string::npos;
         if (joined) value = name.substr(equals + 1), name.resize(equals);
-        if (name != "--size" && name != "--part" && name != "--iterations")
+        if (name != "--size" && name != "--part" && name != "--iterations" && name != "--arrivals")
             refuse(program, "unknown option '" + name + "'");
         if (!joined) {
             if (++i == argc) refuse(program, name + " needs a value");
@@ -111,6 +127,13 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
             options.part = std::strtod(value.c_str(), &end);
             if (value.empty() || *end != '\0' || !(options.part > 0 && options.part <= 1))
                 refuse(program, "--part is a number above 0 and at most 1, not '" + value + "'");
+        } else if (name == "--arrivals") {
+            int read = 0;
+            if (std::sscanf(value.c_str(), "%lf,%u,%lf%n", &arrivals.mean_ms, &arrivals.seed,
+                            &arrivals.begin_s, &read) != 3 ||
+                static_cast<size_t>(read) != value.size() || !(arrivals.mean_ms >= 0))
+                refuse(program, "--arrivals is MS,SEED,SECOND, and MS is not negative, not '" + value + "'");
+            show_times = true;
         } else {
             char* end = nullptr;
             const long number = std::strtol(value.c_str(), &end, 10);
@@ -120,6 +143,7 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         }
     }
     is_part = options.part != 1;
+    iterations_left = options.iterations;
     std::printf("program %s size %s iterations %d", program, sizes[static_cast<int>(options.size)],
                 options.iterations);
     if (is_part) std::printf(" part %g", options.part);
@@ -229,6 +253,7 @@ public:
     }
 
     void start() {
+        if (arrivals.mean_ms >= 0) await_arrival();
         CHECK(cudaEventRecord(begin_));
         lapped_ = false;
     }
@@ -236,7 +261,7 @@ public:
     void lap() {
         if (!show_times) return;
         measure();
-        start();
+        if (--iterations_left > 0) start();
         lapped_ = true;
     }
     void stop(int launches) {
@@ -252,9 +277,27 @@ public:
         std::printf("\nends_s");
         for (double each : ends_) std::printf(" %.6f", each);
         std::printf("\n");
+        if (arrivals_.empty()) return;
+        std::printf("arrivals_s");
+        for (double each : arrivals_) std::printf(" %.6f", each);
+        std::printf("\n");
     }
 
 private:
+    static double now_s() {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    }
+    void await_arrival() {
+        if (arrivals_.empty()) {
+            arrivals_.push_back(std::max(arrivals.begin_s, now_s()));
+        } else {
+            const uint32_t drawn = hash(static_cast<uint32_t>(arrivals_.size()), arrivals.seed);
+            const double share = (drawn + 0.5) * 0x1p-32;
+            arrivals_.push_back(arrivals_.back() - std::log(share) * arrivals.mean_ms / 1e3);
+        }
+        const double left = arrivals_.back() - now_s();
+        if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double>(left));
+    }
     void measure() {
         CHECK(cudaGetLastError());  // a launch that was refused
         CHECK(cudaEventRecord(end_));
@@ -263,8 +306,7 @@ private:
         CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
         milliseconds_ += static_cast<double>(elapsed);
         each_.push_back(elapsed);
-        ends_.push_back(
-            std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+        ends_.push_back(now_s());
     }
 
     const char* name_;
@@ -275,6 +317,7 @@ private:
     std::vector<float> each_;  // of each iteration
     std::vector<double>
         ends_;  // when the host knew of its end, by the machine's clock that only goes forward
+    std::vector<double> arrivals_;  // with --arrivals
 };
 
 static __global__ void sum_mixed(const uint32_t* words, size_t count, unsigned long long* sum) {

@@ -41,6 +41,22 @@ class Choices(unittest.TestCase):
         (found,) = self.read(rows(kernel("a"), kernel("b"), (1, 3), (2, 2)) + refused + uncounted).values()
         self.assertEqual([each[0] for each in found], [(1, 3), (2, 2)])
 
+    def test_null_baselines_by_hand(self):
+        # Rows of (CTAs, measured, {form: expected}); the model is right of one pair and wrong of the other.
+        told = lambda value: {"R_m": value, "told": value}
+        pairs = {("a", "b"): [((1, 3), .1, told(.1)), ((2, 2), .3, told(.3)), ((3, 1), .2, told(.2))],
+                 ("a", "c"): [((1, 3), -.1, told(.4)), ((2, 2), .0, told(.1)), ((3, 1), .1, told(.0))]}
+        found = choices.forms(pairs)
+        self.assertAlmostEqual(sum(found["none"]["off"]), .8)      # each is off by what it was
+        self.assertEqual([round(each, 6) for each in found["none"]["below"]], [.3, .1])
+        self.assertEqual([round(each, 6) for each in found["halves"]["below"]], [0, .1])   # 2 and 2 of both
+        self.assertAlmostEqual(found["halves"]["off"][0], 0)       # the mean of all is 0.1
+        self.assertEqual([round(each, 6) for each in found["told"]["below"]], [0, .2])
+
+    def test_halves_is_the_middle_of_what_was_measured(self):
+        rows = [((ctas, 7 - ctas), 0, {}) for ctas in (6, 1, 3)]
+        self.assertEqual(choices.halves(rows)[0], (3, 4))
+
 
 if __name__ == "__main__":
     unittest.main()

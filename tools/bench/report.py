@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/results.md and its pictures, docs/results/*.svg, from tools/bench/results.json.
+"""Writes docs/results.md and its pictures, docs/results/*.svg, from tools/bench/results.json, and
+docs/papers.md from it and tools/bench/papers/papers.json.
 
 With --check it writes nothing, and exits with 1 where a file differs from what it would write.
 
@@ -22,11 +23,14 @@ import math
 import pathlib
 import re
 import sys
-import textwrap
 from xml.sax.saxutils import escape
+
+import papers_page
+from pages import number, paragraph, slug, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).resolve().parent / "results.json"
+PAPERS = DATA.parent / "papers/papers.json"
 NEEDED = {"id", "claim", "run", "value", "statistic", "n", "of", "unit", "better"}
 OPTIONAL = {"low", "high", "spread", "baselines"}
 ENDS = ("low", "high")
@@ -39,10 +43,6 @@ LEFT, RIGHT, TOP, ROW, WIDTH = 300, 30, 62, 22, 960   # of a picture
 
 def claims_of(data):
     return [claim for section in data["sections"] for claim in section["claims"]]
-
-
-def slug(name):
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def mistakes(data):
@@ -88,10 +88,6 @@ def values_by_mark(data):
     return marks
 
 
-def number(value):
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.10g}"
-
-
 def spread(each):
     return f"{number(each['low'])} to {number(each['high'])}" if "low" in each else ""
 
@@ -101,12 +97,6 @@ def beside(claim):
         more = ", ".join(part for part in (spread(each), each.get("of", "")) if part)
         return f"{each['name']} {number(each['value'])}" + (f" ({more})" if more else "")
     return "; ".join(map(one, claim.get("baselines", []))) or "-"
-
-
-def table(*rows):
-    """The first row is the heading."""
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:], ""]
 
 
 def what_it_is(claim):
@@ -130,10 +120,6 @@ def summary_row(section, claim):
     return (f"{section['title']}: [{claim['claim']}](#{claim['id']})",
             f"**{number(claim['value'])}** {claim['unit']}", what_it_is(claim), beside(claim),
             BETTER[claim["better"]])
-
-
-def paragraph(text):
-    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
 
 
 def section_lines(section, figures):
@@ -226,10 +212,11 @@ def picture(figure, by_id):
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def written(data):
+def written(data, papers):
     """Each file that this script writes, by its path, and its text."""
     by_id = {claim["id"]: claim for claim in claims_of(data)}
-    files = {ROOT / "docs/results.md": page(data)}
+    files = {ROOT / "docs/results.md": page(data),
+             ROOT / "docs/papers.md": papers_page.page(data, papers)}
     for figure in data["figures"]:
         files[ROOT / "docs/results" / figure["file"]] = picture(figure, by_id)
     return files
@@ -255,9 +242,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing, and say which files differ")
     check = parser.parse_args().check
     data = json.loads(DATA.read_text())
-    wrong = mistakes(data)
+    papers = json.loads(PAPERS.read_text())
+    wrong = mistakes(data) or papers_page.mistakes(data, papers)
     if not wrong:
-        wrong = (differences if check else write)(written(data))
+        wrong = (differences if check else write)(written(data, papers))
     print("\n".join(wrong) or f"{len(claims_of(data))} claims")
     return 1 if wrong else 0
 

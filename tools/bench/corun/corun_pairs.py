@@ -4,6 +4,7 @@ import re
 import statistics
 import time
 
+from metrics import antt as antt_of
 from printed import CHECKSUM, ENDS, TIMES, numbers, quantile
 from stage import Stage
 
@@ -19,9 +20,10 @@ class Pairs:
     FOUR = [("nbody", "vector_add"), ("md5_hash", "stencil3d"), ("pointer_chase", "black_scholes"),
             ("matrix_multiply", "spmv")]
     # Of the seven kernels of Adaptive Simultaneous Multi-tenancy (its table 3) the pairs of its figure 10: of
-    # those with low issue slot utilization, and of one such with another.
+    # those with low issue slot utilization, and of one such with another; and of its figure 11.
     LOW, HIGH = ("fdtd3d", "particle_filter", "tpacf"), ("binomial_options", "lavamd", "md5_hash", "nbody")
-    PAIRS = {"four": FOUR, "paper": [*itertools.combinations(LOW, 2), *itertools.product(HIGH, LOW)]}
+    PAIRS = {"four": FOUR, "paper": [*itertools.combinations(LOW, 2), *itertools.product(HIGH, LOW)],
+             "high": [*itertools.combinations(HIGH, 2)]}
     MODES = ["time-sliced", "mps", "mps-percent", "one-context", "fifo", "greedy", "compact"]
 
     def __init__(self, stage):
@@ -55,7 +57,7 @@ class Pairs:
               f"{'ANTT':>6} {'of runs':>14} {'each':>13} {'n':>2}")
         for (pair, mode), rates in self.found.items():
             weighted, makespan = [sum(each) for each in rates], self.makespans[pair, mode]
-            antt = [statistics.mean(1 / max(r, 1e-3) for r in each) for each in rates]
+            antt = [antt_of(each) for each in rates]
             each = " ".join(f"{median(r[i] for r in rates):6.3f}" for i in range(2))
             print(f"{' + '.join(pair):<30} {mode:<12} {median(weighted):>8.3f} {spread(weighted):>14} "
                   f"{median(makespan):>8.3f} {spread(makespan):>14} {median(antt):>6.2f} {spread(antt):>14} "

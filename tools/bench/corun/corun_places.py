@@ -132,18 +132,22 @@ class Compact:
     def one(self, names, mode, turn):
         outer = self.stage
         rows, used = outer.together(names, mode), None
-        if mode == "compact" and turn == 0:   # once more, for where they were
-            with Stage(outer.options, f"compact-places-{turn}-{len(names)}.jsonl",
-                       SMT_JOURNAL="mapping") as stage:
-                stage.alone = outer.alone
-                stage.together(names, mode)
-                used = self.multiprocessors(stage)
-                outer.wrong += stage.wrong
+        if mode == "compact" and turn == 0:
+            used = self.places(outer, names, mode)
         seconds = whole(rows)
         outer.lines.add(part="compact", mode=mode, round=turn, seconds=seconds, multiprocessors=used,
                         programs=rows)
         sequential = sum(outer.iterations(name, 2.0) / outer.alone[name] for name in names)
         self.found.setdefault((tuple(sorted(names)), mode), []).append((seconds / sequential, used))
+
+    @classmethod
+    def places(cls, outer, names, mode):
+        """Once more, for where they were."""
+        with Stage(outer.options, f"places-{'-'.join(names)}.jsonl", SMT_JOURNAL="mapping") as stage:
+            stage.alone = outer.alone
+            stage.together(names, mode)
+            outer.wrong += stage.wrong
+            return cls.multiprocessors(stage)
 
     @staticmethod
     def multiprocessors(stage):

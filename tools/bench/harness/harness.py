@@ -237,6 +237,15 @@ class Child:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
 
+    def kill_all(self):
+        """The program and what guards it, unless they have ended."""
+        if self.process.poll() is None:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.process.wait()
+
     def tell(self):
         """A line on its standard input, unless it has ended."""
         try:
@@ -257,11 +266,7 @@ class Child:
         try:
             rc = self.process.wait(left)
         except subprocess.TimeoutExpired:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.process.wait()
+            self.kill_all()
             rc = 124
         seconds = time.monotonic() - self.started
         for thread in self.threads:

@@ -3,6 +3,7 @@ import re
 
 TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
 ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
+ARRIVALS = re.compile(r"^arrivals_s (.*)$", re.MULTILINE)
 CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 
 

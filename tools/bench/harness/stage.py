@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
-from printed import CHECKSUM, ENDS, TIMES, numbers, read_checksums
+from metrics import begin_of, makespan_stp, progress
+from printed import ARRIVALS, CHECKSUM, ENDS, TIMES, numbers, read_checksums
 
 # Without smt. Under all others programs run in the server's context, by the policy of that name; under
 # "one-context" in another server's, where kernels are as the programs have them and tenants' priorities are
@@ -45,9 +46,12 @@ class Stage:
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
         self.policy = None
+        self.children = []    # programs, of which some may have ended
         self.computing = []   # processes that keep cores busy
         self.wrong = 0
-        self.alone = {}   # name: iterations a second, natively and alone
+        self.alone = {}   # name: launches a second, natively and alone
+        self.leads = {}   # name: seconds from its start until it computes, natively and alone
+        self.laps = {}    # name: launches that are timed in an iteration
 
     def __enter__(self):
         if self.simulated:
@@ -63,6 +67,8 @@ class Stage:
                            for _ in range(processes)]
 
     def __exit__(self, *_):
+        for child in self.children:   # of a run that is cut off
+            child.kill_all()
         for each in self.computing:
             each.kill()
             each.wait()
@@ -93,6 +99,11 @@ class Stage:
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
         """settings: weight, sms, percent (of the threads, under mps-percent)."""
+        child = self._child(command, mode, tenant, urgent, **settings)
+        self.children = [each for each in self.children if each.process.poll() is None] + [child]
+        return child
+
+    def _child(self, command, mode, tenant, urgent, **settings):
         if mode in NATIVE and not self.simulated:
             variables = dict(self.mps) if mode.startswith("mps") else {}
             if mode == "mps-priority":
@@ -108,8 +119,11 @@ class Stage:
                      120 if self.simulated else 60)
 
     def start(self, name, iterations, mode, **more):
+        """more: of child(); size; arrivals: mean ms, seed and the second of time.monotonic() of the first."""
+        arrivals = more.pop("arrivals", None)
         command = [os.path.join(self.options.programs, name), "--size", more.pop("size", self.size),
                    "--iterations", str(iterations), "--times"]
+        command += ["--arrivals", "{:.6f},{},{:.6f}".format(*arrivals)] if arrivals else []
         return self.child(command, mode, tenant=more.pop("tenant", name), **more)
 
     def finish(self, name, child, size=None):
@@ -118,21 +132,27 @@ class Stage:
         ok = done["rc"] == 0 and bool(checksum) and checksum[1] == self.checksums[name, size or self.size]
         self.wrong += not ok
         more = {} if ok else {"rc": done["rc"], "out": tail(done["out"]), "err": tail(done["err"])}
-        return {"program": name, "ok": ok, "ends_s": numbers(ENDS, done["out"]),
-                "times_ms": numbers(TIMES, done["out"]), "seconds": done["seconds"], **more}
+        row = {"program": name, "ok": ok, "ends_s": numbers(ENDS, done["out"]),
+               "times_ms": numbers(TIMES, done["out"]), "seconds": done["seconds"], **more}
+        if arrivals := numbers(ARRIVALS, done["out"]):
+            row["arrivals_s"] = arrivals
+        if row["ends_s"]:
+            row["lead_s"] = round(begin_of(row) - child.started, 6)   # until it computes
+        return row
 
     def measure_alone(self, name):
         """Its rate, natively; and it has been through the server once, where its managed form is compiled."""
         if name in self.alone:
             return
         self.choose("alone")
-        self.finish(name, self.start(name, 3, "fifo"))
+        self.laps[name] = max(1, len(self.finish(name, self.start(name, 3, "fifo"))["ends_s"]) // 3)
         for iterations in (20, None):
             wanted = iterations or max(20, int(self.options.length * self.alone[name]))
             row = self.finish(name, self.start(name, wanted, "alone"))
             ends = row["ends_s"]
             self.alone[name] = ((len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and
                                 ends[-1] > ends[0] else 1)
+        self.leads[name] = row.get("lead_s", 0)
         self.lines.add(part="alone", rate=self.alone[name], **row)
 
     def profile(self, name, *options):
@@ -174,18 +194,14 @@ class Stage:
         rows = [self.finish(name, child) for name, child in zip(names, children)]
         return rows
 
+    def launch_s(self, row):
+        """Of a program, natively and alone."""
+        return 1 / self.alone[row["program"]]
+
     def makespan_speedup(self, rows):
-        """The native time of all launches one after the other, over the time from first begin to last end."""
-        begin = min(row["ends_s"][0] - row["times_ms"][0] / 1e3 for row in rows)
-        end = max(row["ends_s"][-1] for row in rows)
-        return sum(len(row["ends_s"]) / self.alone[row["program"]] for row in rows) / (end - begin)
+        return makespan_stp([(row, self.launch_s(row)) for row in rows])
 
     def rates(self, rows):
         """Of each, in units of its rate alone, while all worked; None where they did not long enough."""
-        if not all(row["ends_s"] for row in rows):
-            return None
-        begin, end = max(row["ends_s"][0] for row in rows), min(row["ends_s"][-1] for row in rows)
-        if end - begin < self.options.length / 4 and not self.simulated:
-            return None
-        return [sum(begin < at <= end for at in row["ends_s"]) / max(end - begin, 1e-9) /
-                self.alone[row["program"]] for row in rows]
+        return progress([(row, self.launch_s(row)) for row in rows],
+                        0 if self.simulated else self.options.length / 4)

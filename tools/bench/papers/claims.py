@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Claims for tools/bench/results.json of what papers.py measured:
+
+    claims.py OUT... --run NAME --commit C --machine M --raw PLACE [--note N] [--write]
+
+prints the run and its claims, a line each. --write puts them into results.json, in place of those with the
+same names; tools/bench/report.py then writes the pages. Rows of several folders are taken together.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
+import results_file  # noqa: E402
+from report import slug  # noqa: E402
+from results_file import between, ordered, rounded  # noqa: E402
+from summary import by_group, mean_of, medians, ratios, small_slower  # noqa: E402
+
+HOME = {"title": "The papers’ evaluations by one harness",
+        "text": ["Pairs, triples and queues of the four papers’ programs, and some that nothing was tuned "
+                 "on, all by tools/bench/papers. Makespan STP is the time of all launches alone over the "
+                 "time from the first begin to the last end; Eyerman’s STP is the sum of all programs’ "
+                 "progress, ANTT the mean of its inverse. [papers.md](papers.md) has the papers’ figures "
+                 "beside these."]}
+BASELINES = {"mps": "MPS", "time-sliced": "time-slicing", "greedy": "greedy"}
+METRICS = {"makespan_stp": ("makespan", "Makespan STP", "of one after the other", "higher"),
+           "eyerman_stp": ("eyerman", "Eyerman’s STP", "of one after the other", "higher"),
+           "antt": ("antt", "ANTT", "times", "lower")}
+# Groups by the policy that they are for, and what they are; "mixes" and "compact" begin those of a workload.
+GROUPS = {
+    "fifteen pairs": ("greedy", "the fifteen pairs of Adaptive Simultaneous Multi-tenancy’s figure 10"),
+    "pairs of high utilisation": ("greedy", "the six pairs of its figure 11, of high issue slot utilisation"),
+    "small ones first": ("hpf", "FLEP’s pairs, small launches of high priority behind large ones"),
+    "small ones as equals": ("hpf=", "FLEP’s pairs, small launches behind large ones, as equals"),
+    "triples": ("hpf=", "triples of FLEP’s programs, two small launches behind a large one"),
+    "drawn": ("greedy", "pairs drawn by a seed, without those that policies were tuned on"),
+    "queues": ("slice", "queues of four programs drawn by a seed")}
+
+
+def group_of(name):
+    if name in GROUPS:
+        return GROUPS[name]
+    part, _, workload = name.partition(" ")
+    return {"mixes": ("slice", f"Kernelet’s mix {workload}, launches arriving as a Poisson process"),
+            "compact": ("compact", f"smCompactor’s {workload.replace('+', ' + ')}")}[part]
+
+
+def one_mode(of_mode, metric):
+    """value, low and high of a mode: over workloads, or of a single one over its runs."""
+    if len(of_mode) == 1:
+        values = [row["figures"][metric] for row in next(iter(of_mode.values()))]
+        return {**between(statistics.median(values), min(values), max(values))}
+    each = medians(of_mode, lambda found: found[metric]).values()
+    return {**between(mean_of(metric, each), min(each), max(each))}
+
+
+def of_metric(group, modes, metric, run):
+    policy, words = group_of(group)
+    mine = modes.get(policy)
+    if not mine:
+        return
+    name, title, unit, better = METRICS[metric]
+    many, baselines = len(mine) > 1, []
+    for mode, called in BASELINES.items():
+        other = {name: rows for name, rows in modes.get(mode, {}).items() if name in mine}
+        if mode != policy and other:
+            of = {} if len(other) == len(mine) else {"of": f"{len(other)} of these workloads"}
+            baselines.append({"name": called, **one_mode(other, metric), **of})
+    runs = sum(map(len, mine.values()))
+    statistic = ("arithmetic mean" if metric == "antt" else "geometric mean") if many else "median"
+    yield {"id": slug(f"papers-{group}-{name}"), "run": run,
+           "claim": f"{title} of {words}, under {policy.rstrip('=')}", **one_mode(mine, metric),
+           "statistic": statistic, "n": len(mine) if many else runs,
+           "of": f"workloads, medians of {runs} runs in all" if many else "runs",
+           "spread": "smallest and largest workload" if many else "min and max", "unit": unit,
+           "better": better, **({"baselines": baselines} if baselines else {})}
+
+
+def of_ratio(group, modes, name, words, figure, run):
+    policy, whose = group_of(group)
+    found = ratios(modes, policy, "mps", figure)
+    if not found:
+        return
+    yield {"id": slug(f"papers-{group}-{name}"), "run": run,
+           "claim": f"{words} under MPS, to that under hpf: {whose}",
+           **between(statistics.fmean(found.values()), min(found.values()), max(found.values())),
+           "statistic": "arithmetic mean", "n": len(found), "of": "workloads, medians of runs",
+           "spread": "smallest and largest workload", "unit": "times", "better": "higher",
+           "baselines": [{"name": "geometric mean",
+                          "value": rounded(statistics.geometric_mean(found.values()))}]}
+
+
+def of_lost(group, modes, run):
+    """Per cent of Eyerman's STP under MPS."""
+    found = ratios(modes, group_of(group)[0], "mps", lambda figures: figures["eyerman_stp"])
+    lost = [100 * (1 - 1 / mps_to_mine) for mps_to_mine in found.values()]
+    if lost:
+        yield {"id": slug(f"papers-{group}-stp-lost"), "run": run,
+               "claim": f"Eyerman’s STP under hpf, less than under MPS: {group_of(group)[1]}",
+               **between(statistics.fmean(lost), min(lost), max(lost)), "statistic": "arithmetic mean",
+               "n": len(lost), "of": "workloads, medians of runs", "spread": "smallest and largest workload",
+               "unit": "%", "better": "lower"}
+
+
+def of_places(lines, run):
+    """Multiprocessors that programs had together under compact."""
+    for row in lines:
+        used = row.get("multiprocessors")
+        if used:
+            names = row["workload"].replace("+", " + ")
+            yield {"id": slug(f"papers-compact-{row['workload']}-sms"), "run": run,
+                   "claim": f"Multiprocessors, of 132, that {names} have under compact",
+                   "value": used["any"], "statistic": "median", "n": 200, "of": "instants of one run",
+                   "unit": "of 132", "better": "neither"}
+
+
+def claims_of(lines, run):
+    groups, found = by_group(lines), []
+    for group, modes in groups.items():
+        for metric in METRICS:
+            found += of_metric(group, modes, metric, run)
+    for group in ("small ones first", "small ones as equals", "triples"):
+        modes = groups.get(group, {})
+        found += of_ratio(group, modes, "turnaround", "What small launches take", small_slower, run)
+        found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
+        found += of_lost(group, modes, run)
+    return [ordered(claim) for claim in [*found, *of_places(lines, run)]]
+
+
+def read(folders):
+    lines, commands = [], []
+    for folder in map(pathlib.Path, folders):
+        lines += map(json.loads, (folder / "papers.jsonl").read_text().splitlines())
+        commands.append((folder / "papers.command").read_text().strip())
+    return lines, "; ".join(dict.fromkeys(commands))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = results_file.add_options(parser).parse_args()
+    try:
+        lines, command = read(options.folders)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}; give a folder that papers.py has written")
+    return results_file.put(options, HOME, command, claims_of(lines, options.run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

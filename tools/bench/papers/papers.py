@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""The evaluations of the four papers on a GPU, and programs that nothing was tuned on, under the policy of
+each paper, MPS and time-slicing in turns. One JSON line a run in papers.jsonl, when it is over; tables at the
+end, also of a run that is cut off. Exit code 0 when every result was right; figures are for people to judge.
+
+  pairs     Adaptive Simultaneous Multi-tenancy: its fifteen pairs of figure 10 and six of figure 11, greedy,
+            in both orders of arrival
+  behind    FLEP: small launches that arrive behind a large program's: 28 pairs with a priority (figure 8) and
+            28 as equals (figures 10 and 11), hpf
+  triples   FLEP: two small ones that arrive behind a large one at the same moment (figure 12), hpf
+  mixes     Kernelet: CI, MI, MIX and ALL, whose launches arrive as a Poisson process (figure 13), slice
+  compact   smCompactor: pairs and three programs (figures 11 and 12), compact
+  drawn     pairs of examples that are drawn by a seed, less those that policies were tuned on, greedy
+  queues    queues of four examples, drawn likewise, slice and greedy
+
+Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
+--budget is divided by what a round of each part takes; --plan prints that, and measures nothing. With too
+small a budget a part has fewer workloads: the first ones in an order that was drawn by a seed before."""
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
+from measurement import note_command  # noqa: E402
+from parts import PARTS, Runner  # noqa: E402
+from stage import Stage  # noqa: E402
+from summary import METRICS, print_tables  # noqa: E402
+
+# Seconds, about, on an H200 and an H100: a co-run's set-up and check, a program alone (three runs), the same
+# at size small, and smt profile --sweep of one.
+AROUND_S, ALONE_S, ALONE_SMALL_S, SWEEP_S = 0.9, 1.8, 1.1, 5
+
+
+class Planned(Stage):
+    """In place of a stage, for a plan: nothing runs."""
+
+    def __init__(self, options):
+        self.options, self.simulated = options, options.device == "sim"
+        self.alone, self.laps, self.leads = {}, {}, {}
+
+
+def unit_s(part, programs):
+    return part.busy_s(programs) + AROUND_S
+
+
+def round_s(part, modes):
+    return sum(unit_s(part, part.workloads[name]) for name, _ in part.units(0, modes))
+
+
+def preparing_s(part, options, known, swept):
+    """Programs that are not known from a part before; notes them."""
+    new = [name for name in part.programs() if name not in known]
+    known.update(new)
+    sweeps = [name for name in part.programs() if name in part.swept and name not in swept and
+              not options.known and part.name in options.sweep.split(",")]
+    swept.update(sweeps)
+    small = len(part.programs()) * part.size_of_small
+    return len(new) * ALONE_S + small * ALONE_SMALL_S + len(sweeps) * SWEEP_S
+
+
+def wanted(part, options, which):
+    modes = part.modes if which == "modes" else part.later
+    return [mode for mode in modes if not options.modes or mode in options.modes.split(",")]
+
+
+def costs(parts, options):
+    """{part: (seconds of preparing, of a round, of the later modes)}"""
+    known, swept = set(), set()
+    return {part.name: (preparing_s(part, options, known, swept),
+                        round_s(part, wanted(part, options, "modes")),
+                        round_s(part, wanted(part, options, "later"))) for part in parts}
+
+
+def print_plan(parts, options):
+    found = costs(parts, options)
+    print(f"{'part':<10} {'workloads':>9} {'modes':<22} {'prepare s':>9} {'a round s':>9} {'later':<12} "
+          f"{'s':>5} {'its share of the budget':>24}")
+    total = sum(prepare + one for prepare, one, _ in found.values())
+    for part in parts:
+        prepare, one, later = found[part.name]
+        share = options.budget * (prepare + one) / total if total else 0
+        print(f"{part.name:<10} {len(part.workloads):>9} {','.join(wanted(part, options, 'modes')):<22} "
+              f"{prepare:>9.0f} {one:>9.0f} {','.join(wanted(part, options, 'later')):<12} {later:>5.0f} "
+              f"{share:>15.0f} s, {max(0, share - prepare) / one if one else 0:.2f} rounds")
+    print(f"one round of all: {total:.0f} s, with the later modes "
+          f"{total + sum(later for _, _, later in found.values()):.0f} s; budget {options.budget:.0f} s")
+
+
+class Papers:
+    def __init__(self, stage, options):
+        self.stage, self.options = stage, options
+        self.runner = Runner(stage)
+        self.parts = [PARTS[name](self.runner, options.select) for name in options.parts.split(",")]
+        self.swept, self.seconds = set(), {}   # of each part: what units took
+
+    def all(self, end):
+        shares = {name: prepare + one for name, (prepare, one, _) in costs(self.parts, self.options).items()}
+        for place, part in enumerate(self.parts):
+            left = sum(shares[each.name] for each in self.parts[place:])
+            until = time.monotonic() + (end - time.monotonic()) * shares[part.name] / max(left, 1e-9)
+            print(f"== {part.name}: {until - time.monotonic():.0f} s", flush=True)
+            try:
+                self.measure(part, until)
+            except Exception:   # the other parts are measurements, too
+                traceback.print_exc(file=sys.stdout)
+                self.stage.wrong += 1
+
+    def measure(self, part, until):
+        for turn in range(self.options.rounds):
+            for which in ("modes", "later"):
+                for name, mode in part.units(turn, wanted(part, self.options, which)):
+                    if not self.fits(part, name, until):
+                        print(f"   no time for {name} under {mode} in round {turn + 1}", flush=True)
+                        return
+                    self.prepare(part, name)
+                    self.one(part, name, mode, turn)
+
+    def unswept(self, part, name):
+        if self.options.known or part.name not in self.options.sweep.split(","):
+            return []
+        return [each for each in part.workloads[name] if each in part.swept and each not in self.swept]
+
+    def fits(self, part, name, until):
+        alone, small = self.runner.unknown(part.workloads[name], part.size_of_small)
+        known = self.seconds.get(part.name) or [unit_s(part, part.workloads[name])]
+        needs = len(alone) * ALONE_S + len(small) * ALONE_SMALL_S + len(self.unswept(part, name)) * SWEEP_S
+        return time.monotonic() + needs + sum(known) / len(known) < until
+
+    def prepare(self, part, name):
+        """What is known of programs beforehand: profiles, before they come to the server, and how long they
+        take alone."""
+        for each in self.unswept(part, name):
+            self.stage.profile(each, "--sweep", "--runs", "1")
+            self.swept.add(each)
+        self.runner.measure(part.workloads[name], part.size_of_small)
+
+    def one(self, part, name, mode, turn):
+        began, programs = time.monotonic(), part.workloads[name]
+        rows, late = self.runner.corun(part.jobs(programs, mode, turn), mode)
+        found = part.judge(rows, programs) if all(row["ok"] and row["ends_s"] for row in rows) else {}
+        self.stage.lines.add(part=part.name, workload=name, mode=mode, round=turn, late_s=late, figures=found,
+                             programs=rows, **part.more(name, mode, turn))
+        took = time.monotonic() - began
+        self.seconds.setdefault(part.name, []).append(took)
+        figures = ", ".join(f"{metric} {found[metric]:.3f}" for metric in METRICS if metric in found)
+        print(f"   {name} under {mode}: {figures or 'no figures'}; {took:.1f} s", flush=True)
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--preload")
+    parser.add_argument("--programs", help="the folder of the examples (default: BUILD/examples/shared)")
+    parser.add_argument("--checksums", default=str(HERE.parents[2] / "examples/checksums.txt"))
+    parser.add_argument("--device", help="sim: to try this script, at size trivial")
+    parser.add_argument("--size", default="large")
+    parser.add_argument("--budget", type=float, default=480, help="seconds for all")
+    parser.add_argument("--rounds", type=int, default=5, help="at most")
+    parser.add_argument("--length", type=float, default=0.25,
+                        help="half of what a program takes alone, seconds")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--select", default="", help="workloads, by a regular expression")
+    parser.add_argument("--modes", help="only these")
+    parser.add_argument("--sweep", default="pairs,mixes,compact",
+                        help="parts whose programs smt profile --sweep measures first")
+    parser.add_argument("--profiles", help="the folder of what smt profile finds (default: --out)")
+    parser.add_argument("--known", action="store_true", help="smt profile was there before, into --profiles")
+    parser.add_argument("--plan", action="store_true", help="print what runs and how long it takes")
+    parser.add_argument("--out", default=".")
+    options = parser.parse_args()
+    if unknown := set(options.parts.split(",")) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}: {', '.join(PARTS)}")
+    options.programs = options.programs or os.path.join(options.build, "examples/shared")
+    if options.device == "sim":
+        options.size, options.length = "trivial", 0.05
+    return options
+
+
+def main():
+    options = parsed()
+    if options.plan:
+        runner = Runner(Planned(options))
+        print_plan([PARTS[name](runner, options.select) for name in options.parts.split(",")], options)
+        return 0
+    end = time.monotonic() + options.budget
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    note_command(options.out, "papers.jsonl")
+    with Stage(options, "papers.jsonl") as stage:
+        try:
+            Papers(stage, options).all(end)
+        finally:
+            print_tables(stage.lines.all)
+            print(f"{stage.wrong} wrong results", flush=True)
+        return 1 if stage.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
