@@ -23,7 +23,7 @@ constexpr auto kQuiet = std::chrono::seconds(1);           // then host memory f
 constexpr auto kUnprepared = std::chrono::seconds(10);     // where there was no host memory
 constexpr uint64_t kMostPrepared = 16ull << 30;            // of one move, while it pins what it needs more
 
-double part_of_turn() { return static_cast<double>(settings::number_of(settings::Id::kSwapPart)) / 100; }
+double part_of(settings::Id per_cent) { return static_cast<double>(settings::number_of(per_cent)) / 100; }
 
 // A program that has ended still has memory, which others get soon. Not one whose work does not end.
 bool memory_comes(const Server& server) {
@@ -46,7 +46,8 @@ std::unique_ptr<Swapper> Swapper::wanted(Server& server) {
     return nullptr;
 }
 
-Swapper::Swapper(Server& server) : server_(server), turns_(part_of_turn()) {}
+Swapper::Swapper(Server& server)
+    : server_(server), turns_(part_of(settings::Id::kSwapPart), part_of(settings::Id::kSwapCalls)) {}
 
 Swapper::~Swapper() {
     {
