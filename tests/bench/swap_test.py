@@ -57,6 +57,7 @@ class Simulated(unittest.TestCase):
         self.assertEqual(len(cells["cells_ms"]), 2)
         for row in (work, cells):
             self.assertIn("ms after it asked", "".join(row["moves_log"]))
+            self.assertTrue(row["pinned_mib"] > 0 and row["pin_s"] > 0, row)
         self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
 
     def test_four_programs(self):
