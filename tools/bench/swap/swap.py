@@ -3,24 +3,26 @@
 
     swap.py --out OUT [--build BUILD] [--gib 16] [--programs 2,4] [--room 1.5] [--seconds 20] [--part 10]
             [--cells 8] [--pause 4] [--calls 33] [--piece 1024] [--pinned 0.75] [--budget SECONDS] [--plan]
-            [--device sim --mib 32]
+            [--jobs torch [--python PYTHON]] [--device sim --mib 32]
 
 A case is a number of programs (crowd.cu) of so many GiB each, in allocations of --piece MiB, which compute
 over all of it and look at each word, on a device that has room for --room of them; a program without smt
 holds what is too much. First each runs by itself for --seconds, which says its passes; then all at once, with
 as many passes. `against` is the time of all at once by the sum of the times alone, both from the programs'
 start to their end; `against_passes` is the same by the times that the passes alone took. `switch` is what a
-turn's moves take on average, by the server's figures, and `ideal` their bytes by the bandwidth of pinned
-copies, one direction after the other, measured in the same run: below 1 where both directions move at once.
-`parts` says where it goes, by the server's figures for each turn: until the program is at rest (which is not
-in `switch`), waits for host memory to be pinned, copies (with that), device memory mapped and unmapped; of
-two programs that move at the same time each counts. `pinned_mib` is the host memory that the server pinned,
-and `pin_s` the time in which it did, also ahead of moves. A case more is `cells`: a program of half the room
-that does something every few seconds, beside one of 87 % that always computes (40 GB and 70 of 80); its
-figures are what such a cell takes. Before the first case as much host memory as it pins is written to once,
-since the first write to a virtual machine's memory may take its host several times as long as later ones.
-Wrong, and the exit code 1: words that are not right, and programs that fail. A case that needs more than
---pinned of the host's memory is left out.
+turn's moves take on average, by the server's figures, and `ideal` their bytes (`ideal_s`: of all turns) by
+the bandwidth of pinned copies, one direction after the other, measured in the same run: below 1 where both
+directions move at once. `parts` says where it goes, by the server's figures for each turn: until the program
+is at rest (which is not in `switch`), waits for host memory to be pinned, copies (with that), device memory
+mapped and unmapped; of two programs that move at the same time each counts. `pinned_mib` is the host memory
+that the server pinned, and `pin_s` the time in which it did, also ahead of moves. A case more is `cells`: a
+program of half the room that does something every few seconds, beside one of 87 % that always computes (40 GB
+and 70 of 80); its figures are what such a cell takes. Before the first case as much host memory as it pins is
+written to once, since the first write to a virtual machine's memory may take its host several times as long
+as later ones. With --jobs torch the programs are jobs of PyTorch (torch_job.py), whose checksums are compared
+with what they have to be, and with those of the same job alone; on the simulated device a stub stands in for
+PyTorch. Wrong, and the exit code 1: words or checksums that are not right, and programs that fail. A case
+that needs more than --pinned of the host's memory is left out.
 
 Results: OUT/swap.jsonl with a row a case, OUT/swap.json with all of them, and a table. --plan measures
 nothing, needs no build, and says what would be done and about how long it takes. With --budget no case is
@@ -137,6 +139,8 @@ class Swapping:
         self.touched = False
         program = "bench_swap_shared" if self.sim else "bench_swap"
         self.program = options.program or os.path.join(self.places.build, "bin", program)
+        job = [options.python, "-B", str(options.job)] + ["--stub"] * self.sim
+        self.job = job if options.jobs == "torch" else [self.program]
         self.lines = Lines(os.path.join(options.out, "swap.jsonl"))
         self.environment = base_environment()
         if self.sim:
@@ -154,8 +158,9 @@ class Swapping:
         left = cases(self.options)
         while left and time.monotonic() < until:
             kind, mib, count = left.pop(0)
-            row = self.lines.add(kind=kind, mib=mib, programs=count, room=self.options.room,
-                                 part=self.options.part, **self.guarded(kind, mib, count))
+            row = self.lines.add(kind=kind, jobs=self.options.jobs, mib=mib, programs=count,
+                                 room=self.options.room, part=self.options.part,
+                                 **self.guarded(kind, mib, count))
             print(describe(row), flush=True)
         return len(left)
 
@@ -188,13 +193,13 @@ class Swapping:
                               timeout=PATIENCE)
         if done.returncode != 0:
             raise RuntimeError("no GPU: " + done.stderr.strip())
-        return json.loads(done.stdout)["free_mib"] - room - 1024
+        margin = 1024 if self.options.jobs == "cuda" else 2048   # code of PyTorch's and its libraries'
+        return json.loads(done.stdout)["free_mib"] - room - margin
 
-    def start(self, runtime, tenant, *arguments):
-        child = Child([self.program, *map(str, arguments)],
-                      {**self.environment, **runtime.variables(SMT_TENANT=tenant)}, self.places.preload,
-                      PATIENCE, stdin=True)
-        return child
+    def start(self, runtime, tenant, *arguments, program=None):
+        return Child([*(program or self.job), *map(str, arguments)],
+                     {**self.environment, **runtime.variables(SMT_TENANT=tenant)}, self.places.preload,
+                     PATIENCE, stdin=True)
 
     @staticmethod
     def result(child):
@@ -220,7 +225,7 @@ class Swapping:
                 "pin_s": status.get("moves_making_us", 0) / 1e6}
 
     def speed(self, runtime, mib):
-        return self.result(self.start(runtime, "bandwidth", "bandwidth", mib))
+        return self.result(self.start(runtime, "bandwidth", "bandwidth", mib, program=[self.program]))
 
     def alone(self, runtime, tenant, mib):
         begun = time.monotonic()
@@ -247,11 +252,14 @@ class Swapping:
         turns = max(total["turns"], 1)
         ideal = (total["out_bytes"] / speed["out_bytes_per_s"] +
                  total["in_bytes"] / speed["in_bytes_per_s"]) * 1e3 / turns
-        return {"ok": all(each["right"] for each in alone + together), **speed, "alone": alone,
+        right = all(each["right"] for each in alone + together) and all(
+            one.get("checksum") == other.get("checksum") for one, other in zip(alone, together))
+        return {"ok": right, **speed, "alone": alone,
                 "together": together, "together_s": took, "after_one_another_s": after_one_another,
                 "against": took / after_one_another,
                 "against_passes": took / sum(each["seconds"] for each in alone), **total,
                 "switch_ms": (total["out_us"] + total["in_us"]) / 1e3 / turns, "ideal_ms": ideal,
+                "ideal_s": ideal * turns / 1e3,
                 "parts_ms": {key[:-3]: total[key] / 1e3 / turns for key in PARTS},
                 "longest_pass_s": max(each["longest_pass_s"] for each in together), **self.pinned(runtime)}
 
@@ -318,6 +326,10 @@ def main():
     parser.add_argument("--calls", type=int, default=33, help="swap_calls of SMT_LIMITS")
     parser.add_argument("--piece", type=int, default=1024, help="MiB of an allocation")
     parser.add_argument("--pinned", type=float, default=0.75, help="of the host's memory")
+    parser.add_argument("--jobs", choices=("cuda", "torch"), default="cuda")
+    parser.add_argument("--job", default=pathlib.Path(__file__).resolve().with_name("torch_job.py"),
+                        help="in place of torch_job.py")
+    parser.add_argument("--python", default=sys.executable, help="that has PyTorch")
     parser.add_argument("--budget", type=float, default=3600)
     parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
     parser.add_argument("--device", choices=("sim",))
@@ -329,6 +341,10 @@ def main():
         return 0
     if not options.out:
         parser.error("--out is needed, but for --plan")
+    if options.jobs == "torch" and options.device != "sim":
+        there = subprocess.run([options.python, "-c", "import torch"], capture_output=True, text=True)
+        if there.returncode != 0:
+            parser.error(f"{options.python} has no PyTorch: {tail(there.stderr, 100)}: name one by --python")
     os.makedirs(options.out, exist_ok=True)
     swapping = Swapping(options)
     left = swapping.run()
