@@ -200,8 +200,10 @@ struct StatusReply {
     char device[kMessageBytes] = {};
     uint32_t takes_over = 0;  // 1: another process is ready to take over
     uint32_t carried = 0;     // sessions that would go on there if this server crashed now
+    // Host memory for device memory that moves: pinned now; pinned so far, and what that took.
+    uint64_t pinned_bytes = 0, made_bytes = 0, making_us = 0;
 };
-static_assert(sizeof(StatusReply) == 376);
+static_assert(sizeof(StatusReply) == 400);
 
 // What a device says about itself, for those that have no session on it.
 inline constexpr uint32_t kDeviceAttributes = 160;  // those of CUdevice_attribute, and room for more

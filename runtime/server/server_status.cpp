@@ -17,6 +17,10 @@ protocol::StatusReply Server::status(const Peer* viewer) const {
     reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
     std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
     std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
+    const SpareBlocks::Figures host = unpinning_->blocks()->figures();
+    reply.pinned_bytes = host.pinned_bytes;
+    reply.made_bytes = host.made_bytes;
+    reply.making_us = static_cast<uint64_t>(host.making / std::chrono::microseconds(1));
     std::lock_guard lock(mutex_);
     reply.sessions = static_cast<uint32_t>(sessions_.size());
     reply.launches = launches_;

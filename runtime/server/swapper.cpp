@@ -19,11 +19,11 @@ using What = MemoryTurns::Step::What;
 
 constexpr auto kLookOften = std::chrono::milliseconds(2);  // while a program is out, or asks
 constexpr auto kLookIdle = std::chrono::milliseconds(50);  // else: whether programs are idle
-constexpr auto kQuiet = std::chrono::seconds(1);           // then host memory for the next turn is made
-constexpr auto kUnprepared = std::chrono::seconds(10);     // where there was no host memory
+constexpr auto kMovesNow = std::chrono::seconds(1);        // after a step the next one may come soon
+constexpr auto kGrows = std::chrono::seconds(10);          // after an allocation, likewise
 constexpr uint64_t kMostPrepared = 16ull << 30;            // of one move, while it pins what it needs more
 
-double part_of_turn() { return static_cast<double>(settings::number_of(settings::Id::kSwapPart)) / 100; }
+double part_of(settings::Id per_cent) { return static_cast<double>(settings::number_of(per_cent)) / 100; }
 
 // A program that has ended still has memory, which others get soon. Not one whose work does not end.
 bool memory_comes(const Server& server) {
@@ -46,7 +46,8 @@ std::unique_ptr<Swapper> Swapper::wanted(Server& server) {
     return nullptr;
 }
 
-Swapper::Swapper(Server& server) : server_(server), turns_(part_of_turn()) {}
+Swapper::Swapper(Server& server)
+    : server_(server), turns_(part_of(settings::Id::kSwapPart), part_of(settings::Id::kSwapCalls)) {}
 
 Swapper::~Swapper() {
     {
@@ -82,8 +83,8 @@ bool Swapper::look() {
         const Step step = turns_.next(all, watched ? free_bytes() : 0, MemoryTurns::Clock::now());
         tell_missing(all);
         if (step.what == What::kNothing) {
-            const bool more = prepare(all);
-            return watched || more;
+            prepare(all);
+            return watched;
         }
         if (step.what == What::kRefuse && memory_comes(server_)) return true;
         if (!trimmed && (step.what == What::kOut || step.what == What::kRefuse)) {
@@ -163,22 +164,25 @@ std::string Swapper::called(uint32_t session) {
     return borrowed.sessions.empty() ? "a program that has ended" : borrowed.sessions.front()->called();
 }
 
-// Host memory for what a program on the device has to give back for those that are out, ahead of that: to pin
-// it takes longer than the copy. A block at a time, and when nothing has moved for a while. True: there is
-// more to do.
-bool Swapper::prepare(const std::vector<Program>& programs) {
-    uint64_t away = 0, here = 0;
+// Host memory for the next move, ahead of it, as to pin it takes longer than the copy: for what a program on
+// the device has to give back for those that are out; and before one is out, as soon as it is to be seen,
+// when programs have more than half of what they may have, and take more.
+void Swapper::prepare(const std::vector<Program>& programs) {
+    uint64_t away = 0, here = 0, second = 0, all = 0;
     for (const Program& each : programs) {
         if (each.out) away = std::max(away, each.away);
-        if (!each.out && !each.stays) here = std::max(here, each.here);
+        if (each.out || each.stays) continue;
+        all += each.here;
+        second = std::max(second, std::min(here, each.here));
+        here = std::max(here, each.here);
     }
+    const TimePoint now = MemoryTurns::Clock::now();
+    if (all > all_here_) grown_ = now;
+    all_here_ = all;
     SpareBlocks& blocks = *server_.unpinning().blocks();
     if (away) blocks.use();
-    const uint64_t wanted = std::min({away, here, kMostPrepared});
-    const TimePoint now = MemoryTurns::Clock::now();
-    if (blocks.spare_bytes() >= wanted || now < stepped_ + kQuiet || now < unprepared_until_) return false;
-    if (!blocks.prepare(wanted)) unprepared_until_ = now + kUnprepared;
-    return true;
+    const bool foreseen = away == 0 && second && now < grown_ + kGrows && free_bytes() < all;
+    blocks.want(std::min({foreseen ? second : away, here, kMostPrepared}), now < stepped_ + kMovesNow);
 }
 
 protocol::TurnFigures Swapper::figures(uint32_t session) const {

@@ -115,15 +115,16 @@ private:
     Request* first_of(uint32_t session);
     bool takes(uint32_t session) const;  // 0: any one
     void stays(uint32_t session, const std::string& why);
-    bool prepare(const std::vector<Program>& programs);
+    void prepare(const std::vector<Program>& programs);
     std::string called(uint32_t session);
 
     Server& server_;
-    MemoryTurns turns_;             // the thread's own
-    TimePoint stepped_{};           // likewise: the last step
-    TimePoint unprepared_until_{};  // likewise
-    std::vector<Program> seen_;     // likewise
-    mutable std::mutex mutex_;      // guards what follows; a leaf lock
+    MemoryTurns turns_;          // the thread's own
+    TimePoint stepped_{};        // likewise: the last step
+    TimePoint grown_{};          // likewise: programs had more memory here than when it looked before
+    uint64_t all_here_ = 0;      // likewise: that memory
+    std::vector<Program> seen_;  // likewise
+    mutable std::mutex mutex_;   // guards what follows; a leaf lock
     std::condition_variable changed_, answered_;
     std::list<Request*> requests_;  // a session has one for each lane that asks; answered in this order
     std::map<uint32_t, Known> known_;

@@ -17,7 +17,9 @@ constexpr auto kBetween = std::chrono::milliseconds(20);  // two blocks: other c
 }  // namespace
 
 Unpinning::Unpinning(Server& server)
-    : server_(server), blocks_(std::make_shared<SpareBlocks>(server.device().driver())) {
+    : server_(server),
+      blocks_(std::make_shared<SpareBlocks>(server.device().driver())),
+      pinning_(server, *blocks_) {
     self_.name = "the server";
     self_.priority = std::numeric_limits<int>::min();
 }
@@ -35,6 +37,7 @@ void Unpinning::begin() {
     std::lock_guard lock(mutex_);
     if (begun_) return;
     begun_ = true;
+    pinning_.begin();
     const std::string why = thread_.serve({"unpinning", ""}, [this] { run(); });
     if (!why.empty()) server_.note("host memory stays pinned: " + why);
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/dispatch/tenants.h"
 #include "runtime/server/memory/spare_blocks.h"
+#include "runtime/server/pinning.h"
 #include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
@@ -25,7 +26,7 @@ public:
     Unpinning& operator=(const Unpinning&) = delete;
 
     const std::shared_ptr<SpareBlocks>& blocks() const { return blocks_; }
-    // Memory moves from now on: the thread begins.
+    // Memory moves from now on: the thread begins, and those that pin.
     void begin();
 
 private:
@@ -34,6 +35,7 @@ private:
     Server& server_;
     dispatch::Tenant self_;  // to the dispatcher
     const std::shared_ptr<SpareBlocks> blocks_;
+    Pinning pinning_;
     std::mutex mutex_;  // guards what follows; a leaf lock
     std::condition_variable changed_;
     bool begun_ = false, leaves_ = false;

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/swap/swap.py"
+JOB = SCRIPT.with_name("torch_job.py")
 BUILD = None
 
 
@@ -29,7 +30,8 @@ class Planned(unittest.TestCase):
 
     def test_misuse(self):
         for arguments in ((), ("--plan", "--gib", "0"), ("--plan", "--programs", "two"),
-                          ("--plan", "--room", "1")):
+                          ("--plan", "--room", "1"),
+                          ("--out", "/nonexistent/out", "--jobs", "torch", "--python", "/bin/false")):
             self.assertEqual(bench(*arguments)[1], 2)
 
 
@@ -57,7 +59,32 @@ class Simulated(unittest.TestCase):
         self.assertEqual(len(cells["cells_ms"]), 2)
         for row in (work, cells):
             self.assertIn("ms after it asked", "".join(row["moves_log"]))
+            self.assertTrue(row["pinned_mib"] > 0 and row["pin_s"] > 0, row)
         self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
+
+    def test_jobs_of_pytorch(self):
+        out, code = self.run_it("--jobs", "torch", "--piece", 8)
+        self.assertEqual(code, 0, out)
+        work, cells = json.loads((self.out / "swap.json").read_text())["cases"]
+        self.assertEqual([each["checksum"] for each in work["alone"]],
+                         [each["checksum"] for each in work["together"]])
+        self.assertTrue(work["out_bytes"] > 0 and work["ideal_s"] > 0 and work["jobs"] == "torch", work)
+        self.assertGreater(cells["turns"]["idle"]["out_bytes"], 0)
+
+    def test_a_wrong_checksum_is_told(self):
+        wrong = self.out / "job.py"
+        wrong.write_text("import json, runpy, sys, builtins\n"
+                         "said = print\n"
+                         "def another(text, **options):\n"
+                         "    if sys.argv[2] == 'work' and 'checksum' in text:\n"
+                         "        text = json.dumps(dict(json.loads(text), checksum=1))\n"
+                         "    said(text, **options)\n"
+                         "builtins.print = another\n"
+                         f"sys.argv[0] = {str(JOB)!r}\n"
+                         f"runpy.run_path({str(JOB)!r}, run_name='__main__')\n")
+        out, code = self.run_it("--jobs", "torch", "--job", wrong, "--cells", 0)
+        self.assertEqual(code, 1, out)
+        self.assertIn("FAILS: words are wrong", out)
 
     def test_four_programs(self):
         out, code = self.run_it("--programs", 4, "--room", 2.5, "--cells", 0)

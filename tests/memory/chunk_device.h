@@ -2,7 +2,9 @@
 // Calls of a function can be told to fail.
 #pragma once
 
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <string>
@@ -19,7 +21,9 @@ public:
     uint64_t free_bytes = ~uint64_t{0};
     uint64_t held_bytes = 0;              // by handles and mappings
     std::map<std::string, int> fails_at;  // function -> which of its next calls fails, from 1
-    int pinned = 0, streams = 0;          // that exist
+    std::atomic<int> pinned = 0;          // that exist
+    int streams = 0;                      // likewise
+    std::function<void()> pins;           // when memory is
 
     ChunkDevice() {
         the() = this;
@@ -87,6 +91,7 @@ public:
         driver_.cuStreamDestroy_v2 = [](CUstream) { return --the()->streams, CUDA_SUCCESS; };
         driver_.cuMemHostRegister_v2 = [](void*, size_t, unsigned) {
             if (the()->fails("cuMemHostRegister")) return CUDA_ERROR_OUT_OF_MEMORY;
+            if (the()->pins) the()->pins();
             return ++the()->pinned, CUDA_SUCCESS;
         };
         driver_.cuMemHostUnregister = [](void*) {

@@ -16,11 +16,13 @@ using What = Step::What;
 using TimePoint = MemoryTurns::TimePoint;
 
 constexpr uint64_t kGiB = 1ull << 30;
-constexpr double kSpeed = 20.0 * kGiB;  // bytes a second
+constexpr double kSpeed = 20.0 * kGiB;  // bytes a second, if nothing else is said
+constexpr double kForCalls = 0.33;
 
 // Carries steps out as the server does, and counts.
 struct Device {
-    explicit Device(uint64_t bytes, double part = 0.1) : turns(part), total(bytes) {}
+    explicit Device(uint64_t bytes, double part = 0.1, double for_calls = kForCalls)
+        : turns(part, for_calls), total(bytes) {}
 
     Program& add(uint32_t id, uint64_t bytes) {
         programs.push_back({.id = id, .here = bytes});
@@ -77,7 +79,7 @@ struct Device {
     }
     void move(uint32_t requester, uint64_t bytes) {
         const auto took = std::chrono::duration_cast<MemoryTurns::Duration>(
-            std::chrono::duration<double>(static_cast<double>(bytes) / kSpeed));
+            std::chrono::duration<double>(static_cast<double>(bytes) / speed));
         turns.moved(requester, bytes, took);
         now += took;
         moving += took;
@@ -98,6 +100,7 @@ struct Device {
 
     MemoryTurns turns;
     const uint64_t total;
+    double speed = kSpeed;
     std::vector<Program> programs;
     TimePoint now = TimePoint(1000s);
     uint64_t out = 0;
@@ -147,34 +150,99 @@ TEST_CASE("memory turns: the idle one's next call comes soon", "[memory_turns]")
     CHECK(device.now - idle < MemoryTurns::kMostGrace + 4s);
 }
 
-TEST_CASE("memory turns: an idle program's calls cut a turn short, as long as moves are few",
-          "[memory_turns]") {
-    Device device(10 * kGiB);
-    device.add(1, 4 * kGiB);
-    device.settle();
-    device.now += 1s;
-    device.add(2, 0).asks = 8 * kGiB;
-    device.of(2).works = true;
-    device.settle();
-    REQUIRE(device.of(1).out);
-    const TimePoint begun = device.now;
-    std::vector<MemoryTurns::Duration> waits;
-    for (int call = 0; call < 300; ++call) {  // each is short, half a second after the one before
-        const TimePoint asked = device.now;
-        device.of(1).works = true;
-        for (device.settle(); device.of(1).out; device.settle()) device.now += 10ms;
-        waits.push_back(device.now - asked);
-        device.of(1).works = false;
-        for (device.settle(); device.of(2).out; device.settle()) device.now += 10ms;
-        device.now += 500ms;
+namespace {
+
+// A notebook of 40 GiB whose cells take 50 ms, and a training of 70 that always computes, on 80; both
+// directions of the bus together carry 70 a second, so a change of places takes 0.86 s.
+struct Cells {
+    explicit Cells(double for_calls = kForCalls) : device(80 * kGiB, 0.1, for_calls) {
+        device.speed = 70.0 * kGiB;
+        device.add(1, 40 * kGiB);
+        device.settle();
+        device.now += 2s;
+        device.add(2, 0).asks = 70 * kGiB;
+        device.of(2).works = true;
+        device.settle();
+        REQUIRE(device.of(1).out);
+        device.now += 60s;  // it has computed for a while, and its turn goes on, or begins anew
+        begun = device.now;
+        device.moving = {};
     }
-    // 2 GiB out and 2 in; the other one's turn is ten times as long.
-    CHECK(*std::max_element(waits.begin(), waits.begin() + 5) < 300ms);
-    CHECK(*std::max_element(waits.end() - 5, waits.end()) > 700ms);  // too many are served in turn
-    // In turn the other one's moves take a tenth of its turns, and so do those for the calls.
-    const double allowed = 0.2 * std::chrono::duration<double>(device.now - begun).count() +
-                           std::chrono::duration<double>(MemoryTurns::kMostCredit).count() + 1;
-    CHECK(std::chrono::duration<double>(device.moving).count() < allowed);
+    void pass(MemoryTurns::Duration time) {
+        for (const TimePoint until = device.now + time; device.now < until;) {
+            device.settle();
+            if (!device.of(2).out) training += 10ms;
+            device.now += 10ms;
+        }
+    }
+    // Each so long after the result of the one before.
+    void run(int count, MemoryTurns::Duration pause) {
+        for (int i = 0; i < count; ++i) {
+            pass(pause);
+            const TimePoint asked = device.now;
+            device.of(1).works = true;
+            for (device.settle(); device.of(1).out; device.settle()) pass(10ms);
+            pass(50ms);
+            device.of(1).works = false;
+            waits.push_back(device.now - asked);
+        }
+        pass(3s);  // until the training is back
+        CHECK_FALSE(device.of(2).out);
+    }
+    MemoryTurns::Duration longest(size_t from = 0) const {
+        return *std::max_element(waits.begin() + static_cast<std::ptrdiff_t>(from), waits.end());
+    }
+    double part(MemoryTurns::Duration of) const {
+        return std::chrono::duration<double>(of) / std::chrono::duration<double>(device.now - begun);
+    }
+
+    Device device;
+    TimePoint begun;
+    std::vector<MemoryTurns::Duration> waits;
+    MemoryTurns::Duration training{};
+};
+
+}  // namespace
+
+TEST_CASE("memory turns: a notebook's calls are served soon beside a training", "[memory_turns]") {
+    for (const auto pause : {2s, 4s, 10s}) {
+        Cells cells;
+        cells.run(6, pause);
+        CHECK(cells.longest() < 1500ms);
+        cells.run(300, pause);
+        CAPTURE(pause.count(), cells.part(cells.training), cells.part(cells.device.moving));
+        CHECK(cells.longest() < (pause == 2s ? 6s : 2s));  // every 2 s is more often than the moves allow
+        CHECK(cells.part(cells.device.moving) < 0.36);     // with what was put by
+        CHECK(cells.part(cells.training) > (pause == 10s ? 0.75 : 0.45));
+    }
+}
+
+TEST_CASE("memory turns: calls that come all the time take no more moves than the part for them",
+          "[memory_turns]") {
+    for (const double for_calls : {0.1, 0.2, 0.33, 0.6}) {
+        Cells cells(for_calls);
+        cells.run(300, 1s);
+        CAPTURE(for_calls, cells.part(cells.training), cells.part(cells.device.moving));
+        CHECK(cells.part(cells.device.moving) < for_calls + 0.1);
+        CHECK(cells.part(cells.training) > 0.9 - 1.6 * for_calls);
+    }
+}
+
+TEST_CASE("memory turns: without a part for calls they wait for the turn's end", "[memory_turns]") {
+    Cells cells(0);
+    cells.run(20, 2s);
+    CHECK(cells.longest(3) > 5s);
+}
+
+TEST_CASE("memory turns: a turn that calls end is no longer for that", "[memory_turns]") {
+    Cells cells;
+    cells.run(20, 4s);
+    Program& third = cells.device.add(3, 0);
+    third.works = true;
+    third.asks = 30 * kGiB;
+    const TimePoint asked = cells.device.now;
+    while (third.asks && cells.device.now < asked + 100s) cells.pass(10ms);
+    CHECK(cells.device.now - asked < 20s);
 }
 
 TEST_CASE("memory turns: a busy program cuts no turn short", "[memory_turns]") {

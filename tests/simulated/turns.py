@@ -64,6 +64,8 @@ def in_turns(smt, programs, tenants, **settings):
             assert re.search(rf"{tenant} +\d+ .*\n", shown), shown
             assert re.search(rf"  {tenant} .*MiB moved out in [\d.]+ s, [\d.]+ MiB in in [\d.]+ s, \d+ turns",
                              shown), shown
+        assert re.search(r"  host memory for moves: [\d.]+ MiB pinned now; [\d.]+ MiB were pinned so far, "
+                         r"in [\d.]+ s\n", shown), shown
         for tenant, program in running.items():
             end(program, "right\n")
         place.wait_until_empty()

@@ -85,7 +85,7 @@ MAY_INCLUDE = {
     # measurements: programs of their own, of which no room of the product knows
     "tools/bench": ["profiler/collect", "profiler/models", "rewriter/ptx", "runtime/device", "runtime/keeper",
                     "runtime/profiles", "runtime/protocol",
-                    "runtime/schedule", "tests", "tools"],
+                    "runtime/schedule", "runtime/server/memory", "tests", "tools"],
 }
 
 

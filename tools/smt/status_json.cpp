@@ -119,6 +119,9 @@ std::string status_json(const ServerStatus& status, const RecentUse& use) {
                       {"use_seconds", use.seconds},
                       {"other_users_sessions", status.server.others},
                       {"other_users_bytes", status.server.other_bytes},
+                      {"moves_pinned_bytes", status.server.pinned_bytes},
+                      {"moves_made_bytes", status.server.made_bytes},
+                      {"moves_making_us", status.server.making_us},
                       {"tenants", StatusJson::array()}};
     for (const protocol::TenantStatus& tenant : status.tenants) {
         const auto found = use.by_session.find(tenant.session);

@@ -87,6 +87,14 @@ std::string others_text(const protocol::StatusReply& server) {
     return fmt::format("  other users: {} sessions, {}\n", server.others, mebibytes(server.other_bytes));
 }
 
+// Empty: nothing was pinned for moves.
+std::string pinned_text(const protocol::StatusReply& server) {
+    if (server.made_bytes == 0) return "";
+    return fmt::format("  host memory for moves: {} pinned now; {} were pinned so far, in {:.3f} s\n",
+                       mebibytes(server.pinned_bytes), mebibytes(server.made_bytes),
+                       static_cast<double>(server.making_us) / 1e6);
+}
+
 std::string limited_text(const protocol::TenantStatus& tenant) {
     std::string what;
     const auto add = [&](uint32_t which, const char* name) {
@@ -180,7 +188,7 @@ std::string memory_text(const ServerStatus& status) {
             tenant.memory_limit ? in_mebibytes(tenant.memory_limit) : "-", in_mebibytes(memory.zeroed),
             fmt::format("{:.3f}", static_cast<double>(memory.zeroing_us) / 1e6), memory.refused);
     }
-    text += others_text(status.server);
+    text += others_text(status.server) + pinned_text(status.server);
     for (const protocol::TenantStatus& tenant : status.tenants) {
         text += turns_text(tenant);
         if (tenant.file_bytes) text += fmt::format("  {} has {}\n", tenant.tenant, away_text(tenant));

@@ -37,14 +37,15 @@ void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
     }
     places_ = std::move(places);
     if (credited_ != TimePoint{})
-        credit_ =
-            std::min(kMostCredit, credit_ + std::chrono::duration_cast<Duration>((now - credited_) * part_));
+        credit_ = std::min(kMostCredit,
+                           credit_ + std::chrono::duration_cast<Duration>((now - credited_) * for_calls_));
     credited_ = now;
 }
 
 // There and back again.
 bool MemoryTurns::may_cut(const Program& requester, uint64_t needed) const {
-    return requester.out && places_.at(requester.id).was_idle && takes(4 * needed) <= credit_;
+    return for_calls_ > 0 && requester.out && places_.at(requester.id).was_idle &&
+           takes(4 * needed) <= credit_;
 }
 
 std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Program>& programs,
@@ -118,7 +119,11 @@ bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& req
         std::find_if(from.begin(), from.end(), [&](const Candidate& each) { return each.from <= now; });
     step->what = Step::What::kOut;
     step->id = first->program->id;
-    if (!first->program->out) places_.at(step->id).was_idle = first->rank == 2;
+    if (!first->program->out) {
+        Place& place = places_.at(step->id);
+        place.was_idle = first->rank == 2;
+        place.cut = first->rank == 3 && place.until > now ? now : TimePoint{};
+    }
     step->bytes = std::min(needed, first->program->here);
     step->last = requester.out && step->bytes == needed;
     return true;
@@ -152,7 +157,7 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
 
 void MemoryTurns::moved(uint32_t requester, uint64_t bytes, Duration took) {
     if (const auto place = places_.find(requester); place != places_.end()) place->second.moved += bytes;
-    credit_ -= took;
+    credit_ = std::max(credit_ - took, -kMostCredit);
     if (bytes < kLeastTimed || took <= Duration::zero()) return;
     const double seen = static_cast<double>(bytes) / std::chrono::duration<double>(took).count();
     speed_ = measured_ ? speed_ + kNewest * (seen - speed_) : seen;
@@ -165,7 +170,13 @@ void MemoryTurns::served(uint32_t requester, TimePoint now) {
     Place& place = found->second;
     place.asked = {};
     place.worked = now;
+    const TimePoint cut = std::exchange(place.cut, TimePoint{});
     if (place.moved == 0) return;  // there was room
+    if (cut != TimePoint{}) {
+        place.moved = 0;
+        place.until = now + std::max(place.until - cut, Duration(kLeastTurn));
+        return;
+    }
     if (place.until <= now || place.turns == 0) {
         place.begun = now;
         place.in_turn = 0;

@@ -19,10 +19,19 @@
 //     at 12 s                   move 50 of B out, A in: 110 moved at 25 a second, so A's turn is 44 s
 //
 // A program that was moved while it was idle (a notebook between two cells) need not wait for the end of
-// another one's turn, if the moves of the last while were few: time of moves is put by, the given part of all
-// time and kMostCredit at most, and each move takes its own from it. So a call now and then comes at once,
-// and one that comes too often waits for the turn's end.
+// another one's turn, as long as moves take no more than a second part, that for calls, of all time. Time of
+// moves is put by at that part, kMostCredit at most, and each move takes its own from it; a call may end a
+// turn if what is put by is enough for its moves there and back again. So a call now and then comes at once,
+// also several in a row, and calls that come too often come as often as the part allows: a call waits until
+// enough was put by, or for the end of the other one's turn, whichever is first.
 //
+//     device 80, part for calls 1/3     A 40, a call every 4 s    B 70, always busy
+//     a call                            30 of B out, 30 of A in, and back after A's pause: 1.8 s of moves in
+//                                       5 s, of which 1.7 may be; after some forty calls each waits 0.4 s
+//                                       more
+//
+// A turn that a call has ended goes on, no longer than it would have been, when the program is in again.
+
 // An allocation of a program that has its turn goes before the others' requests where it need not wait for
 // another turn; else its turn would pass while it waits behind those that wait for its end. One that waits
 // while its program is moved out keeps its place: the program comes in when there is room for both, and is
@@ -31,6 +40,7 @@
 // Not thread-safe. Times are the caller's. Bytes are of chunks, as the mover moves them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -52,8 +62,10 @@ public:
     static constexpr Duration kMostCredit = std::chrono::seconds(6);  // of moves, for idle programs' calls
     static constexpr double kFirstSpeed = 50e9;  // bytes a second, until a move was measured: PCIe 5
 
-    // `part`: of a turn that the moves for it may take, above 0.
-    explicit MemoryTurns(double part) : part_(part) {}
+    // `part`: of a turn that the moves for it may take, above 0. `for_calls`: of all time that moves may take
+    // where idle programs' calls end turns, or `part` if that is more; 0: no call ends one.
+    MemoryTurns(double part, double for_calls)
+        : part_(part), for_calls_(for_calls > 0 ? std::max(for_calls, part) : 0) {}
 
     // A program at one moment.
     struct Program {
@@ -102,6 +114,7 @@ private:
         TimePoint asked{};  // {}: it does not ask
         TimePoint worked{};
         TimePoint begun{}, until{};  // of its turn
+        TimePoint cut{};             // its turn, by a call: it goes on when it is in again; {}: it was not
         uint64_t moved = 0;          // bytes for it, since it was served last
         uint64_t in_turn = 0;        // bytes for this turn
         uint64_t turns = 0;
@@ -125,7 +138,7 @@ private:
                TimePoint now, Step* step);
     Duration takes(uint64_t bytes) const;
 
-    const double part_;
+    const double part_, for_calls_;
     std::map<uint32_t, Place> places_;  // by id
     uint64_t orders_ = 0;
     double speed_ = kFirstSpeed;

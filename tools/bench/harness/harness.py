@@ -23,7 +23,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")
 MAGIC = 0x31544D53
 WAITS = "wait=10"   # of SMT_COMPILE, for what measures: managed from the first launch on
 KIND_HELLO, KIND_WELCOME, KIND_STATUS, KIND_STOP = 1, 2, 6, 7
-STATUS_REPLY = struct.Struct("<IIiIIIQQQQQIIQ32s256sII")
+STATUS_REPLY = struct.Struct("<IIiIIIQQQQQIIQ32s256sIIQQQ")
 
 
 class Places:
@@ -101,7 +101,8 @@ class Runtime:
                 names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors",
                          "sessions_served", "launches",
                          "device_bytes", "host_bytes", "uptime_ms", "tenants", "others", "other_bytes",
-                         "policy", "device", "takes_over", "carried")
+                         "policy", "device", "takes_over", "carried", "pinned_bytes", "made_bytes",
+                         "making_us")
                 yield dict(zip(names, fields))
             except (OSError, struct.error):
                 continue

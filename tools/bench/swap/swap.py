@@ -2,23 +2,27 @@
 """Programs whose memory together exceeds the GPU's, in turns (oversubscribe in SMT_LIMITS).
 
     swap.py --out OUT [--build BUILD] [--gib 16] [--programs 2,4] [--room 1.5] [--seconds 20] [--part 10]
-            [--cells 8] [--piece 1024] [--pinned 0.75] [--budget SECONDS] [--plan] [--device sim --mib 32]
+            [--cells 8] [--pause 4] [--calls 33] [--piece 1024] [--pinned 0.75] [--budget SECONDS] [--plan]
+            [--jobs torch [--python PYTHON]] [--device sim --mib 32]
 
 A case is a number of programs (crowd.cu) of so many GiB each, in allocations of --piece MiB, which compute
 over all of it and look at each word, on a device that has room for --room of them; a program without smt
 holds what is too much. First each runs by itself for --seconds, which says its passes; then all at once, with
 as many passes. `against` is the time of all at once by the sum of the times alone, both from the programs'
 start to their end; `against_passes` is the same by the times that the passes alone took. `switch` is what a
-turn's moves take on average, by the server's figures, and `ideal` their bytes by the bandwidth of pinned
-copies, one direction after the other, measured in the same run: below 1 where both directions move at once.
-`parts` says where it goes, by the server's figures for each turn: until the program is at rest (which is not
-in `switch`), host memory pinned, copies (with that), device memory mapped and unmapped; of two programs that
-move at the same time each counts. A case more is `cells`: a program of half the room that does something
-every few seconds, beside one of 87 % that always computes (40 GB and 70 of 80); its figures are what such a
-cell takes. Before the first case as much host memory as it pins is written to once, since the first write to
-a virtual machine's memory may take its host several times as long as later ones. Wrong, and the exit code 1:
-words that are not right, and programs that fail. A case that needs more than --pinned of the host's memory is
-left out.
+turn's moves take on average, by the server's figures, and `ideal` their bytes (`ideal_s`: of all turns) by
+the bandwidth of pinned copies, one direction after the other, measured in the same run: below 1 where both
+directions move at once. `parts` says where it goes, by the server's figures for each turn: until the program
+is at rest (which is not in `switch`), waits for host memory to be pinned, copies (with that), device memory
+mapped and unmapped; of two programs that move at the same time each counts. `pinned_mib` is the host memory
+that the server pinned, and `pin_s` the time in which it did, also ahead of moves. A case more is `cells`: a
+program of half the room that does something every few seconds, beside one of 87 % that always computes (40 GB
+and 70 of 80); its figures are what such a cell takes. Before the first case as much host memory as it pins is
+written to once, since the first write to a virtual machine's memory may take its host several times as long
+as later ones. With --jobs torch the programs are jobs of PyTorch (torch_job.py), whose checksums are compared
+with what they have to be, and with those of the same job alone; on the simulated device a stub stands in for
+PyTorch. Wrong, and the exit code 1: words or checksums that are not right, and programs that fail. A case
+that needs more than --pinned of the host's memory is left out.
 
 Results: OUT/swap.jsonl with a row a case, OUT/swap.json with all of them, and a table. --plan measures
 nothing, needs no build, and says what would be done and about how long it takes. With --budget no case is
@@ -40,7 +44,6 @@ from harness import Child, Lines, Places, Runtime, base_environment, tail  # noq
 
 START = 8        # seconds until programs are ready: a guess, for --plan
 PATIENCE = 900
-PAUSE = 4        # seconds between two cells
 PREPARED = 16 << 10   # MiB that the server pins at most ahead of a move (runtime/server/swapper.cpp)
 PARTS = ("rest_us", "pin_us", "copy_us", "map_us")
 POLL = 0.1
@@ -70,7 +73,7 @@ def cases(options):
 
 def estimate(options, kind, count):
     if kind == "cells":
-        return START + options.cells * (PAUSE + 3)
+        return START + options.cells * (options.pause + 3)
     return START + options.seconds * count * (2 + 2 * options.part / 100)
 
 
@@ -136,6 +139,8 @@ class Swapping:
         self.touched = False
         program = "bench_swap_shared" if self.sim else "bench_swap"
         self.program = options.program or os.path.join(self.places.build, "bin", program)
+        job = [options.python, "-B", str(options.job)] + ["--stub"] * self.sim
+        self.job = job if options.jobs == "torch" else [self.program]
         self.lines = Lines(os.path.join(options.out, "swap.jsonl"))
         self.environment = base_environment()
         if self.sim:
@@ -153,8 +158,9 @@ class Swapping:
         left = cases(self.options)
         while left and time.monotonic() < until:
             kind, mib, count = left.pop(0)
-            row = self.lines.add(kind=kind, mib=mib, programs=count, room=self.options.room,
-                                 part=self.options.part, **self.guarded(kind, mib, count))
+            row = self.lines.add(kind=kind, jobs=self.options.jobs, mib=mib, programs=count,
+                                 room=self.options.room, part=self.options.part,
+                                 **self.guarded(kind, mib, count))
             print(describe(row), flush=True)
         return len(left)
 
@@ -167,7 +173,8 @@ class Swapping:
         room = int(mib * self.options.room)
         try:
             with Ballast(self.program, self.environment, self.too_much(room)):
-                limits = f"oversubscribe=1,swap_part={self.options.part},host_memory=0"
+                limits = (f"oversubscribe=1,swap_part={self.options.part},swap_calls={self.options.calls},"
+                          "host_memory=0")
                 more = {"SMT_SIM": f"grace=20,memory={room}M"} if self.sim else {}
                 with Runtime(self.places, SMT_LIMITS=limits, **more) as runtime:
                     try:
@@ -186,13 +193,13 @@ class Swapping:
                               timeout=PATIENCE)
         if done.returncode != 0:
             raise RuntimeError("no GPU: " + done.stderr.strip())
-        return json.loads(done.stdout)["free_mib"] - room - 1024
+        margin = 1024 if self.options.jobs == "cuda" else 2048   # code of PyTorch's and its libraries'
+        return json.loads(done.stdout)["free_mib"] - room - margin
 
-    def start(self, runtime, tenant, *arguments):
-        child = Child([self.program, *map(str, arguments)],
-                      {**self.environment, **runtime.variables(SMT_TENANT=tenant)}, self.places.preload,
-                      PATIENCE, stdin=True)
-        return child
+    def start(self, runtime, tenant, *arguments, program=None):
+        return Child([*(program or self.job), *map(str, arguments)],
+                     {**self.environment, **runtime.variables(SMT_TENANT=tenant)}, self.places.preload,
+                     PATIENCE, stdin=True)
 
     @staticmethod
     def result(child):
@@ -202,16 +209,23 @@ class Swapping:
             raise RuntimeError(f"a program fails with {end['rc']}: {tail(end['out'] + end['err'], 300)}")
         return json.loads(lines[-1])
 
-    def turns(self, runtime):
-        """The server's figures by tenant; none if it does not answer."""
+    def status(self, runtime):
+        """Of the server; empty if it does not answer."""
         done = subprocess.run([self.places.smt, "status", "--json"],
                               env={**self.environment, **runtime.variables()}, capture_output=True, text=True,
                               timeout=PATIENCE)
-        return {tenant["tenant"]: tenant["turns"] for line in done.stdout.splitlines()
-                for tenant in json.loads(line)["tenants"]}
+        return json.loads(done.stdout.splitlines()[0]) if done.stdout.strip() else {}
+
+    def turns(self, runtime):
+        return {tenant["tenant"]: tenant["turns"] for tenant in self.status(runtime).get("tenants", [])}
+
+    def pinned(self, runtime):
+        status = self.status(runtime)
+        return {"pinned_mib": status.get("moves_made_bytes", 0) >> 20,
+                "pin_s": status.get("moves_making_us", 0) / 1e6}
 
     def speed(self, runtime, mib):
-        return self.result(self.start(runtime, "bandwidth", "bandwidth", mib))
+        return self.result(self.start(runtime, "bandwidth", "bandwidth", mib, program=[self.program]))
 
     def alone(self, runtime, tenant, mib):
         begun = time.monotonic()
@@ -238,13 +252,16 @@ class Swapping:
         turns = max(total["turns"], 1)
         ideal = (total["out_bytes"] / speed["out_bytes_per_s"] +
                  total["in_bytes"] / speed["in_bytes_per_s"]) * 1e3 / turns
-        return {"ok": all(each["right"] for each in alone + together), **speed, "alone": alone,
+        right = all(each["right"] for each in alone + together) and all(
+            one.get("checksum") == other.get("checksum") for one, other in zip(alone, together))
+        return {"ok": right, **speed, "alone": alone,
                 "together": together, "together_s": took, "after_one_another_s": after_one_another,
                 "against": took / after_one_another,
                 "against_passes": took / sum(each["seconds"] for each in alone), **total,
                 "switch_ms": (total["out_us"] + total["in_us"]) / 1e3 / turns, "ideal_ms": ideal,
+                "ideal_s": ideal * turns / 1e3,
                 "parts_ms": {key[:-3]: total[key] / 1e3 / turns for key in PARTS},
-                "longest_pass_s": max(each["longest_pass_s"] for each in together)}
+                "longest_pass_s": max(each["longest_pass_s"] for each in together), **self.pinned(runtime)}
 
     def cells(self, runtime, mib, _):
         speed = self.speed(runtime, mib)
@@ -252,19 +269,19 @@ class Swapping:
         idle = self.start(runtime, "idle", "cells", part_of(mib * room, IDLE), self.options.piece)
         if not idle.wait_ready(PATIENCE):
             raise RuntimeError("the program with cells does not start: " + tail(idle.finish()["err"], 300))
-        seconds = self.options.cells * (PAUSE + 3)
+        seconds = self.options.cells * (self.options.pause + 3)
         busy = self.start(runtime, "busy", "time", part_of(mib * room, BUSY), self.options.piece, seconds)
         if not busy.wait_ready(PATIENCE):
             raise RuntimeError("the busy program does not start: " + tail(busy.finish()["err"], 300))
         for i in range(self.options.cells):
-            time.sleep(PAUSE)
+            time.sleep(self.options.pause)
             idle.process.stdin.write(b"\n")
             idle.process.stdin.flush()
             until = time.monotonic() + PATIENCE
             while idle.out.count(b"cell_ms") <= i and idle.process.poll() is None and \
                     time.monotonic() < until:
                 time.sleep(0.005)
-        figures = self.turns(runtime)
+        figures, pinned = self.turns(runtime), self.pinned(runtime)
         idle.close_input()
         cells = [float(each) for each in re.findall(r'"cell_ms": ([\d.]+)', idle.out.decode())]
         ends = [self.result(idle), self.result(busy)]
@@ -272,7 +289,7 @@ class Swapping:
             raise RuntimeError(f"only {len(cells)} cells ended")
         return {"ok": all(each["right"] for each in ends), **speed, "cells_ms": cells,
                 "cell_ms": statistics.median(cells), "longest_cell_ms": max(cells), "turns": figures,
-                "busy": ends[1]}
+                "busy": ends[1], **pinned}
 
 
 def describe(row):
@@ -288,7 +305,7 @@ def describe(row):
     parts = ", ".join(f"{name} {ms:.1f}" for name, ms in row["parts_ms"].items())
     return text + (f"against {row['against']:.3f} ({row['against_passes']:.3f} of the passes), "
                    f"turns {row['turns']}, switch {row['switch_ms']:.1f} ms ({parts}), "
-                   f"ideal {row['ideal_ms']:.1f} ms")
+                   f"ideal {row['ideal_ms']:.1f} ms, {row['pinned_mib']} MiB pinned in {row['pin_s']:.2f} s")
 
 
 def main():
@@ -305,8 +322,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="that a program takes alone")
     parser.add_argument("--part", type=int, default=10, help="swap_part of SMT_LIMITS")
     parser.add_argument("--cells", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=4, help="seconds between two cells")
+    parser.add_argument("--calls", type=int, default=33, help="swap_calls of SMT_LIMITS")
     parser.add_argument("--piece", type=int, default=1024, help="MiB of an allocation")
     parser.add_argument("--pinned", type=float, default=0.75, help="of the host's memory")
+    parser.add_argument("--jobs", choices=("cuda", "torch"), default="cuda")
+    parser.add_argument("--job", default=pathlib.Path(__file__).resolve().with_name("torch_job.py"),
+                        help="in place of torch_job.py")
+    parser.add_argument("--python", default=sys.executable, help="that has PyTorch")
     parser.add_argument("--budget", type=float, default=3600)
     parser.add_argument("--plan", action="store_true", help="what would be done, and how long")
     parser.add_argument("--device", choices=("sim",))
@@ -318,6 +341,10 @@ def main():
         return 0
     if not options.out:
         parser.error("--out is needed, but for --plan")
+    if options.jobs == "torch" and options.device != "sim":
+        there = subprocess.run([options.python, "-c", "import torch"], capture_output=True, text=True)
+        if there.returncode != 0:
+            parser.error(f"{options.python} has no PyTorch: {tail(there.stderr, 100)}: name one by --python")
     os.makedirs(options.out, exist_ok=True)
     swapping = Swapping(options)
     left = swapping.run()

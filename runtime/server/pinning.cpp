@@ -1,0 +1,24 @@
+// See pinning.h.
+#include "runtime/server/pinning.h"
+
+#include "runtime/server/server.h"
+
+namespace smt::runtime::server {
+
+Pinning::~Pinning() {
+    blocks_.leave();
+    for (Thread& each : helpers_) each.join();
+}
+
+void Pinning::begin() {
+    for (size_t i = 0; i < helpers_.size(); ++i) {
+        const std::string why = helpers_[i].serve({"pinning", ""}, [this, i] {
+            server_.device().enter_thread();
+            while (blocks_.help(i)) {
+            }
+        });
+        if (!why.empty()) server_.note("host memory is pinned by the thread that moves alone: " + why);
+    }
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,145 @@
+// How fast does the server's own code pin host memory for moves, and what slows it down?
+//
+//   pinning [GIB] [--driver PATH]
+//
+// Blocks (runtime/server/memory/spare_blocks.h) of GIB (8) together are made in a process that does nothing
+// else: by a taker alone, and with 1, 2 and 3 helpers; then again while the device copies to other pinned
+// memory. Before the first one as much memory is written to once, since the first write to a virtual
+// machine's memory may take its host several times as long as later ones. A row of JSON each: helpers, GiB a
+// second, and the part of the last block that huge pages back. Blocks are unpinned between two rows, which is
+// not timed. About 20 s for 8 GiB.
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/server/memory/spare_blocks.h"
+
+namespace {
+
+using smt::runtime::server::SpareBlocks;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kCopied = 256u << 20;
+
+smt::DriverApi driver;
+CUcontext context = nullptr;
+
+void check(CUresult status, const char* call) {
+    if (status == CUDA_SUCCESS) return;
+    std::fprintf(stderr, "pinning: %s fails with error %d\n", call, static_cast<int>(status));
+    std::exit(1);
+}
+#define CHECK(call) check(call, #call)
+
+void open_driver(const char* path) {
+    void* const library = dlopen(path, RTLD_NOW);
+    if (!library) {
+        std::fprintf(stderr, "pinning: no driver: %s\n", dlerror());
+        std::exit(1);
+    }
+#define FIND(name)                                                                \
+    driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, #name)); \
+    if (!driver.name) std::fprintf(stderr, "pinning: the driver has no %s\n", #name), std::exit(1)
+    FIND(cuInit);
+    FIND(cuDeviceGet);
+    FIND(cuDevicePrimaryCtxRetain);
+    FIND(cuCtxSetCurrent);
+    FIND(cuMemAlloc_v2);
+    FIND(cuMemcpyDtoH_v2);
+    FIND(cuMemHostRegister_v2);
+    FIND(cuMemHostUnregister);
+#undef FIND
+    CUdevice device = 0;
+    CHECK(driver.cuInit(0));
+    CHECK(driver.cuDeviceGet(&device, 0));
+    CHECK(driver.cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(driver.cuCtxSetCurrent(context));
+}
+
+// Of the mapping that has the address, which may be several blocks': the part in huge pages.
+double huge_part(const char* address) {
+    std::ifstream maps("/proc/self/smaps");
+    unsigned long long from = 0, to = 0, kib = 0;
+    const auto place = reinterpret_cast<uint64_t>(address);
+    bool here = false;
+    for (std::string line; std::getline(maps, line);) {
+        if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2)
+            here = from <= place && place < to;
+        else if (here && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kib) == 1)
+            return static_cast<double>(kib << 10) / static_cast<double>(to - from);
+    }
+    return 0;
+}
+
+void measure(uint64_t bytes, int helpers, bool copies) {
+    const auto blocks = std::make_shared<SpareBlocks>(driver);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < helpers; ++i)
+        threads.emplace_back([&, i] {
+            driver.cuCtxSetCurrent(context);
+            while (blocks->help(static_cast<size_t>(i))) {
+            }
+        });
+    std::vector<SpareBlocks::BlockPointer> taken;
+    uint64_t left = bytes, missing = 0;
+    const auto begun = Clock::now();
+    while (left) {
+        auto block = blocks->take(left, nullptr, &missing);
+        if (!block || !block->pinned()) break;
+        left -= block->bytes();
+        taken.push_back(std::move(block));
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    blocks->leave();
+    for (std::thread& each : threads) each.join();
+    const double huge = taken.empty() ? 0 : huge_part(taken.back()->at(0));
+    std::printf("{\"helpers\": %d, \"copies\": %d, \"gib\": %.2f, \"gib_per_s\": %.2f, \"huge\": %.2f}\n",
+                helpers, copies, static_cast<double>(bytes - left) / (1 << 30),
+                static_cast<double>(bytes - left) / (1 << 30) / seconds, huge);
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    uint64_t bytes = 8ull << 30;
+    const char* library = "libcuda.so.1";
+    for (int i = 1; i < count; ++i) {
+        if (!std::strcmp(arguments[i], "--driver") && i + 1 < count)
+            library = arguments[++i];
+        else if (const double gib = std::atof(arguments[i]); gib > 0)
+            bytes = static_cast<uint64_t>(gib * (1 << 30));
+        else
+            return std::fprintf(stderr, "usage: pinning [GIB] [--driver PATH]\n"), 2;
+    }
+    open_driver(library);
+    {
+        const std::unique_ptr<char[]> once(new char[bytes]);
+        std::memset(once.get(), 1, bytes);
+    }
+    for (const int helpers : {0, 1, 2, 3}) measure(bytes, helpers, false);
+    CUdeviceptr memory = 0;
+    const std::unique_ptr<char, decltype(&std::free)> pinned(
+        static_cast<char*>(std::aligned_alloc(4096, kCopied)), &std::free);
+    CHECK(driver.cuMemAlloc_v2(&memory, kCopied));
+    CHECK(driver.cuMemHostRegister_v2(pinned.get(), kCopied, 0));
+    std::atomic<bool> over{false};
+    std::thread copying([&] {
+        CHECK(driver.cuCtxSetCurrent(context));
+        while (!over) CHECK(driver.cuMemcpyDtoH_v2(pinned.get(), memory, kCopied));
+    });
+    for (const int helpers : {0, 1, 2, 3}) measure(bytes, helpers, true);
+    over = true;
+    copying.join();
+    return 0;
+}
