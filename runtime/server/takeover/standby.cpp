@@ -92,7 +92,7 @@ std::string Standby::start() {
 }
 
 void Standby::leaving() {
-    if (socket_ >= 0) put_packet(socket_, make_packet(PacketKind::kLeave));
+    if (socket_ >= 0) put_leave(socket_, pid_);
 }
 
 void Standby::tick(Server& server, int listening, int lock) {
