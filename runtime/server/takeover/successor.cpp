@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "runtime/protocol/state.h"
 #include "runtime/server/listener.h"
 #include "runtime/server/log.h"
+#include "runtime/server/process.h"
 #include "runtime/server/server.h"
 #include "runtime/server/takeover/packet.h"
 #include "runtime/server/takeover/process_end.h"
@@ -80,11 +80,6 @@ int process_behind(int socket) {
 bool is_closed(int socket) {
     pollfd other{socket, 0, 0};
     return poll(&other, 1, 0) > 0;  // POLLHUP
-}
-
-uint64_t most_files() {
-    rlimit files{};
-    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
 }
 
 // As sessions are called in the log.
@@ -195,7 +190,7 @@ bool Successor::await_end() {
         log_line(
             fmt::format("the standby ends: it cannot take what the server sends. It has {} sessions, of "
                         "which each needs {} files, and may open {} (RLIMIT_NOFILE)",
-                        kept_.size(), kFilesOfSession, most_files()));
+                        kept_.size(), kFilesOfSession, file_limit()));
         return false;
     }
     if (listening_ < 0 || kept_.empty()) return false;
