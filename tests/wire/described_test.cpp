@@ -38,4 +38,29 @@ TEST_CASE("a chunk that has left since the session was asked makes a state that 
     CHECK_FALSE(out.all().empty());
 }
 
+TEST_CASE("idle memory that others take changes the state that was written", "[described]") {
+    runtime::server::Server& server = TestServer::get().server();
+    REQUIRE(TestServer::get().device().enter_thread() == CUDA_SUCCESS);
+    server.expect_takeover([] { return false; }, [] { return false; }, [] {});
+    {
+        TestSession client;
+        TestLane lane = client.open_lane();
+        const runtime::server::Marks* const marks = client.session().marks();
+        REQUIRE(marks);
+        for (const uint64_t bytes : {uint64_t{5} << 20, uint64_t{1} << 10}) {  // a chunk, and a part of one
+            const Reply made = lane.call(Op::kMemAlloc, MemAlloc{bytes, 0, 0});
+            REQUIRE(made.status == CUDA_SUCCESS);
+            REQUIRE(lane.call(Op::kMemFree, Address{made.as<MemAllocated>().address}).status == CUDA_SUCCESS);
+            await([&] { return marks->stands(); }, "the records are over");
+            const uint64_t written = marks->changes();
+            client.session().memory().trim();
+            CHECK(marks->changes() > written);
+            const uint64_t trimmed = marks->changes();
+            client.session().memory().trim();  // there is nothing more
+            CHECK(marks->changes() == trimmed);
+        }
+    }
+    server.expect_takeover({}, {}, {});
+}
+
 }  // namespace smt::tests
