@@ -7,8 +7,8 @@
 // server that gave it, a token of memory is good in servers of other GPUs, too (FetchShared).
 //
 //   CUipcMemHandle, CUipcEventHandle    a SharedHandle, padded with zeros to their 64 bytes
-//   descriptor of cuMemExportToShareableHandle    a sealed memory file with a SharedHandle. It carries a
-//   shared
+//   descriptor of cuMemExportToShareableHandle
+//                                       a sealed memory file with a SharedHandle. It carries a shared
 //                                       flock(2) until its last copy is closed; the server looks at that.
 #pragma once
 

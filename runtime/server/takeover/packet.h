@@ -12,8 +12,7 @@
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
 //            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
 //            kDone                                         all sessions were sent. text: whose fault it was,
-//            if
-//                                                          none of `value` sessions faults again
+//                                                          if none of `value` sessions faults again
 //
 // On a session's line, which is a socket of its own:
 //
