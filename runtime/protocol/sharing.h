@@ -85,7 +85,9 @@ struct SharedFetched {
     uint64_t bytes = 0;        // of the memory
     uint64_t offset = 0;       // of the allocation in it
     uint64_t block_bytes = 0;  // of the allocation
+    uint64_t memory = 0;       // a number: the same one for the same memory
+    uint64_t exportable = 0;   // 1: its program asked for descriptors
 };
-static_assert(sizeof(SharedFetched) == 40);
+static_assert(sizeof(SharedFetched) == 56);
 
 }  // namespace smt::protocol

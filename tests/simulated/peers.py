@@ -225,8 +225,9 @@ def across_hostile(smt, programs):
         path = pathlib.Path(machine.folder.name) / "simulated.sock"
         ours = b"tenant family"
         reply, files = ask(path, request(MEMORY, token, ours, version))
-        kind, status, _, size, offset, length = struct.unpack("<IiQQQQ", reply)
-        assert (kind, status, size, offset, length, files) == (FETCHED, 0, BYTES, 0, BYTES, 1)
+        kind, status, _, size, offset, length, memory, exportable = struct.unpack("<IiQQQQQQ", reply)
+        assert (kind, status, size, offset, length, exportable, files) == (FETCHED, 0, BYTES, 0, BYTES, 0, 1)
+        assert memory != 0
         wrong = bytes([token[0] ^ 1]) + token[1:]
         for question in (request(MEMORY, token, b"tenant stranger", version),
                          request(MEMORY, token, b"", version), request(MEMORY, token, b"x" * 160, version),
