@@ -80,7 +80,8 @@ int Neighbours::reach(uint64_t server) const {
     for (const auto& each : std::filesystem::directory_iterator(folder_, problem)) {
         const std::string name = each.path().filename().string();
         if (!name.ends_with(kSuffix)) continue;
-        if (protocol::server_number(name.substr(0, name.size() - kSuffix.size())) != server) continue;
+        const std::string key = name.substr(0, name.size() - kSuffix.size());
+        if (!protocol::is_key(key) || protocol::server_number(key) != server) continue;
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
         const std::string path = each.path().string();

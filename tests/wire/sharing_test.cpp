@@ -2,15 +2,23 @@
 // and that nonsense about them is an error of the call.
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "opcodes.gen.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/neighbours.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -234,6 +242,31 @@ TEST_CASE("a peer's memory that was made anew where other memory was is mapped a
     // What is gone is open no more.
     CHECK(memory.close_peer(kPeerBase, 512) == CUDA_SUCCESS);
     CHECK(memory.close_peer(kPeerBase - kChunk, 2 * kChunk) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a socket whose name is no server's key is not asked", "[sharing]") {
+    TemporaryFolder folder;
+    for (const std::string name : {"device", "no key"}) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        folder.file(name + ".sock").copy(address.sun_path, sizeof address.sun_path - 1);
+        const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        REQUIRE(bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(listen(listening, 1) == 0);
+        std::atomic<int> asked{0};
+        std::thread serving([&] {
+            for (int each; (each = accept(listening, nullptr, nullptr)) >= 0; close(each)) ++asked;
+        });
+        runtime::server::Neighbours neighbours(TestServer::get().device());
+        neighbours.are_in(folder.path());
+        runtime::server::SharedBlockPointer block;
+        const OpenShared wanted{SharedKind::kMemory, 0, {}, server_number(name)};
+        CHECK(neighbours.fetch(wanted, "family", &block) == CUDA_ERROR_INVALID_VALUE);
+        shutdown(listening, SHUT_RDWR);
+        serving.join();
+        close(listening);
+        CHECK(asked == (name == "device" ? 1 : 0));
+    }
 }
 
 TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") {
