@@ -39,7 +39,7 @@ CUresult PhysicalMemory::make(uint64_t bytes, uint64_t address, Made* made) {
     if (lends_) {
         properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         const CUresult status = driver_.cuMemCreate(&made->handle, bytes, &properties, 0);
-        if (status == CUDA_SUCCESS || status == CUDA_ERROR_OUT_OF_MEMORY) return status;
+        if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
         properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;  // this system has no such descriptors
     }
     return driver_.cuMemCreate(&made->handle, bytes, &properties, 0);

@@ -7,8 +7,8 @@
 // server that gave it, a token of memory is good in servers of other GPUs, too (FetchShared).
 //
 //   CUipcMemHandle, CUipcEventHandle    a SharedHandle, padded with zeros to their 64 bytes
-//   descriptor of cuMemExportToShareableHandle    a sealed memory file with a SharedHandle. It carries a
-//   shared
+//   descriptor of cuMemExportToShareableHandle
+//                                       a sealed memory file with a SharedHandle. It carries a shared
 //                                       flock(2) until its last copy is closed; the server looks at that.
 #pragma once
 
@@ -85,7 +85,9 @@ struct SharedFetched {
     uint64_t bytes = 0;        // of the memory
     uint64_t offset = 0;       // of the allocation in it
     uint64_t block_bytes = 0;  // of the allocation
+    uint64_t memory = 0;       // a number: the same one for the same memory
+    uint64_t exportable = 0;   // 1: its program asked for descriptors
 };
-static_assert(sizeof(SharedFetched) == 40);
+static_assert(sizeof(SharedFetched) == 56);
 
 }  // namespace smt::protocol

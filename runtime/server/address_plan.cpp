@@ -66,8 +66,10 @@ int AddressPlan::take(int region, int from) {
     std::lock_guard guard(mutex_);
     for (const bool alone : {true, false}) {
         for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
-            if (taken_[region][slot] || (!lock(region, slot, true) && alone)) continue;
-            taken_[region].set(slot);
+            if (taken_[region][slot]) continue;
+            const bool locked = lock(region, slot, true);
+            if (!locked && alone) continue;
+            own(region, slot, locked);
             return slot;
         }
     }
@@ -80,14 +82,27 @@ bool AddressPlan::take_exactly(int region, int slot) {
         return false;
     std::lock_guard guard(mutex_);
     if (taken_[region][slot]) return false;
-    lock(region, slot, true);  // the process that it is taken over from may still have it
-    taken_[region].set(slot);
+    own(region, slot, lock(region, slot, true));  // the process that it is taken over from may still have it
     return true;
+}
+
+void AddressPlan::own(int region, int slot, bool locked) {
+    taken_[region].set(slot);
+    unlocked_[region].set(slot, !locked);
+}
+
+void AddressPlan::lock_later() {
+    std::lock_guard guard(mutex_);
+    for (int region = kFirstRegion; region < kRegions; ++region) {
+        for (int slot = 0; unlocked_[region].any() && slot < kMostSlots; ++slot)
+            if (unlocked_[region][slot] && lock(region, slot, true)) unlocked_[region].reset(slot);
+    }
 }
 
 void AddressPlan::give(int region, int slot) {
     std::lock_guard guard(mutex_);
     taken_[region].reset(slot);
+    unlocked_[region].reset(slot);
     lock(region, slot, false);
 }
 

@@ -35,6 +35,9 @@ public:
     // Takes the first free slot of a region at or after `from`; -1: none. Slots are numbered per region.
     int take(int region, int from);
     bool take_exactly(int region, int slot);  // false: it is taken, or is none
+    // Called periodically: keeps others off slots that were another server's when they were taken, as of the
+    // process that this one takes over from.
+    void lock_later();
     void give(int region, int slot);
     static uint64_t base(int region, int slot);
     // The begin of the device range of the plan that contains the address. 0: none does.
@@ -43,10 +46,12 @@ public:
 private:
     static constexpr int kMostSlots = 128;
     bool lock(int region, int slot, bool wanted);
+    void own(int region, int slot, bool locked);
 
     int file_ = -1;
     std::mutex mutex_;
     std::array<std::bitset<kMostSlots>, kRegions> taken_{};
+    std::array<std::bitset<kMostSlots>, kRegions> unlocked_{};  // of those
 };
 
 }  // namespace smt::runtime::server

@@ -21,7 +21,7 @@ void LaneGate::open(Reason reason) {
 void LaneGate::open_all() {
     {
         std::lock_guard lock(mutex_);
-        closed_.store(0);
+        closed_.fetch_and(kDescribed);  // what is written goes on reading
     }
     changed_.notify_all();
 }

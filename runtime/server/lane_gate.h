@@ -27,7 +27,7 @@ public:
     void mark(Marks* marks) { marks_ = marks; }  // a state of before does not describe one that is kept back
     void close(Reason reason);
     void open(Reason reason);
-    void open_all();
+    void open_all();  // but for kDescribed, which ends by itself in a moment
     bool closed() const { return closed_.load(std::memory_order_acquire) != 0; }
     bool keeps_back() const { return (closed_.load(std::memory_order_acquire) & ~kDescribed) != 0; }
     bool closed(Reason reason) const { return (closed_.load(std::memory_order_acquire) & reason) != 0; }

@@ -1,5 +1,6 @@
 #include "runtime/server/listener.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -18,6 +19,7 @@
 
 #include "runtime/journal/journal.h"
 #include "runtime/server/log.h"
+#include "runtime/server/process.h"
 #include "runtime/server/server.h"
 #include "runtime/server/takeover/standby.h"
 #include "runtime/settings/read.h"
@@ -56,7 +58,7 @@ Listener::Listener(const Files& files, Server* server, std::string refusal) : fi
 
 Listener::~Listener() {
     connections_.clear();
-    for (int file : {poll_, listen_, signals_, event_}) {
+    for (int file : {poll_, listen_, signals_, event_, spare_}) {
         if (file >= 0) close(file);
     }
 }
@@ -102,6 +104,7 @@ bool Listener::watch(std::string& error) {
     signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     poll_ = epoll_create1(EPOLL_CLOEXEC);
+    spare_ = fcntl(event_, F_DUPFD_CLOEXEC, 0);
     for (int file : {listen_, signals_, event_}) {
         epoll_event event{};
         event.events = EPOLLIN;
@@ -154,12 +157,25 @@ void Listener::accept_all() {
     while (true) {
         int socket = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket < 0) {
-            // Out of descriptors: the connection stays in the queue. The sleep avoids a busy loop.
-            if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) usleep(10'000);
+            const bool no_files = errno == EMFILE || errno == ENFILE;
+            if (no_files) refuse_one();
+            // What could not be refused stays in the queue. The sleep avoids a busy loop.
+            if (no_files || errno == ENOMEM) usleep(10'000);
             return;
         }
         take(socket);
     }
+}
+
+void Listener::refuse_one() {
+    if (spare_ >= 0) close(spare_);
+    if (const int socket = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC); socket >= 0)
+        Connection(owner_, socket)
+            .turn_away(
+                fmt::format("the server can open no more files, of which each program needs some: it may "
+                            "open {} (RLIMIT_NOFILE)",
+                            file_limit()));
+    spare_ = fcntl(event_, F_DUPFD_CLOEXEC, 0);
 }
 
 void Listener::take(int socket) {

@@ -48,6 +48,7 @@ private:
     void wait(int milliseconds);
     void accept_all();
     void take(int socket);
+    void refuse_one();  // out of descriptors
     std::string why_not_taken(const Connection& connection) const;
     void reap();
     bool time_to_leave();
@@ -60,6 +61,7 @@ private:
     int listen_ = -1;
     int signals_ = -1;
     int event_ = -1;
+    int spare_ = -1;  // closed to refuse a program where no descriptor is left
     Standby* standby_ = nullptr;
     int lock_ = -1;
     bool handed_over_ = false;  // the socket is another process's

@@ -67,6 +67,8 @@ SharedFetched Neighbours::give(Sharing& sharing, const protocol::FetchShared& re
         reply.block_bytes = physical->bytes();
     }
     reply.bytes = physical->bytes();
+    reply.memory = physical->number();
+    reply.exportable = physical->exportable();
     const CUresult status = physical->export_to(file);
     return status == CUDA_SUCCESS ? reply : failed(status);
 }
@@ -78,7 +80,8 @@ int Neighbours::reach(uint64_t server) const {
     for (const auto& each : std::filesystem::directory_iterator(folder_, problem)) {
         const std::string name = each.path().filename().string();
         if (!name.ends_with(kSuffix)) continue;
-        if (protocol::server_number(name.substr(0, name.size() - kSuffix.size())) != server) continue;
+        const std::string key = name.substr(0, name.size() - kSuffix.size());
+        if (!protocol::is_key(key) || protocol::server_number(key) != server) continue;
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
         const std::string path = each.path().string();
@@ -97,18 +100,18 @@ int Neighbours::reach(uint64_t server) const {
     return -1;
 }
 
-CUresult Neighbours::import(int file, const SharedFetched& facts, bool exportable,
-                            SharedBlockPointer* block) const {
+CUresult Neighbours::import(int file, const SharedFetched& facts, SharedBlockPointer* block) const {
     const DriverApi& driver = device_.driver();
     if (!driver.cuMemImportFromShareableHandle) return CUDA_ERROR_NOT_SUPPORTED;
     CUmemGenericAllocationHandle handle = 0;
     SMT_TRY(driver.cuMemImportFromShareableHandle(&handle,
                                                   reinterpret_cast<void*>(static_cast<intptr_t>(file)),
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-    auto memory = std::make_shared<PhysicalAllocation>(device_, facts.bytes, Charge(), 0, exportable);
+    auto memory =
+        std::make_shared<PhysicalAllocation>(device_, facts.bytes, Charge(), 0, facts.exportable != 0);
     memory->own_handle(handle);
     *block = std::make_shared<const SharedBlock>(
-        SharedBlock{std::move(memory), facts.offset, facts.block_bytes, facts.base, true});
+        SharedBlock{std::move(memory), facts.offset, facts.block_bytes, facts.base, true, facts.memory});
     return CUDA_SUCCESS;
 }
 
@@ -133,7 +136,7 @@ CUresult Neighbours::fetch(const protocol::OpenShared& wanted, const std::string
     if (status == CUDA_SUCCESS) {
         const bool opened_again = wanted.kind == SharedKind::kMemory;
         if (opened_again) *block = known(wanted.token, nullptr);
-        if (!*block) status = import(file, facts, is_physical(wanted.kind), block);
+        if (!*block) status = import(file, facts, block);
         if (opened_again && *block) *block = known(wanted.token, *block);
     }
     if (file >= 0) close(file);

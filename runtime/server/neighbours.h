@@ -43,8 +43,7 @@ private:
     using Key = std::array<unsigned char, protocol::kTokenBytes>;
 
     int reach(uint64_t server) const;
-    CUresult import(int file, const protocol::SharedFetched& facts, bool exportable,
-                    SharedBlockPointer* block) const;
+    CUresult import(int file, const protocol::SharedFetched& facts, SharedBlockPointer* block) const;
     SharedBlockPointer known(const protocol::ShareToken& token, const SharedBlockPointer& fresh);
 
     device::Device& device_;

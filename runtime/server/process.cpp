@@ -96,6 +96,11 @@ void reset_oom_score(std::vector<std::string>& kept) {
 
 }  // namespace
 
+uint64_t file_limit() {
+    rlimit files{};
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
+}
+
 std::vector<std::string> reset_process() {
     std::vector<std::string> kept;
     reset_signals();

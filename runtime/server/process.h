@@ -2,6 +2,7 @@
 // affinity and more. Without a reset they would apply to all tenants for the server's lifetime.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,7 @@ namespace smt::runtime::server {
 // for each reset that the system denies for lack of privileges. Not resettable: the control group,
 // namespaces, seccomp, hard limits.
 std::vector<std::string> reset_process();
+
+uint64_t file_limit();  // open files that this process may have
 
 }  // namespace smt::runtime::server

@@ -369,6 +369,7 @@ std::string Server::describe_fault(CUresult status,
 
 void Server::tick() {
     note_left_out();
+    addresses_.lock_later();
     if (const std::string news = device_.physical_memory().news(); !news.empty()) note(news);
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -36,6 +37,16 @@ ssize_t read_there(int file, void* to, size_t bytes, off_t at) {
     ++reads;
     if (disk_fails) return errno = EIO, -1;
     return pread(file, to, bytes, at);
+}
+
+// What the store's thread does. `state`: what is seen instead.
+template <typename Fact, typename State>
+void await(const char* what, Fact fact, State state) {
+    const auto until = std::chrono::steady_clock::now() + 60s;
+    while (!fact()) {
+        if (std::chrono::steady_clock::now() > until) FAIL(what << " within a minute: " << state());
+        std::this_thread::yield();
+    }
 }
 
 struct Stored {
@@ -78,7 +89,7 @@ struct Stored {
         });
     }
     void wait_for_files(uint64_t bytes) const {
-        while (*in_files != bytes) std::this_thread::yield();
+        await("not all is in files", [&] { return *in_files == bytes; }, [&] { return in_files->load(); });
     }
 
     tests::ChunkDevice device;
@@ -223,7 +234,9 @@ TEST_CASE("block store: an owner that goes while its block is written", "[block_
         REQUIRE(stored.move_out().status == CUDA_SUCCESS);
         for (const auto& chunk : stored.chunks) stored.mover.drop(chunk.base);
         CHECK(*stored.in_files == 0);
-        while (stored.file->parts() != 0) std::this_thread::yield();
+        await(
+            "parts stay taken", [&] { return stored.file->parts() == 0; },
+            [&] { return stored.file->parts(); });
     }
 }
 

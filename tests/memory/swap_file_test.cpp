@@ -1,6 +1,7 @@
 // A file for contents that host memory has no room for, and disks that fail.
 #include "runtime/server/memory/swap_file.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,6 +46,20 @@ uint64_t calls_until = 0;
 ssize_t failing_write(int file, const void* from, size_t bytes, off_t at) {
     if (calls_until-- == 0) return errno = error_now, -1;
     return pwrite(file, from, std::min<size_t>(bytes, 4096), at);  // some disks write less than was asked
+}
+// Of a file system that takes O_DIRECT, and then cannot do it.
+int refused_direct = 0;
+bool refuses(int file) {
+    if ((fcntl(file, F_GETFL) & O_DIRECT) == 0) return false;
+    ++refused_direct;
+    errno = EINVAL;
+    return true;
+}
+ssize_t cached_write(int file, const void* from, size_t bytes, off_t at) {
+    return refuses(file) ? -1 : pwrite(file, from, bytes, at);
+}
+ssize_t cached_read(int file, void* to, size_t bytes, off_t at) {
+    return refuses(file) ? -1 : pread(file, to, bytes, at);
 }
 ssize_t failing_read(int file, void* to, size_t bytes, off_t at) {
     if (calls_until-- == 0) return errno = error_now, error_now ? -1 : 0;
@@ -117,6 +132,30 @@ TEST_CASE("swap file: a disk that fails has written nothing", "[swap_file]") {
     calls_until = ~uint64_t{0};
     CHECK(file->read(part, read.at, kPart).empty());
     CHECK(read.all(1));
+}
+
+TEST_CASE("swap file: a file system that refuses direct calls gets others", "[swap_file]") {
+    const Folder folder;
+    std::string problem;
+    const Pages one(1), read;
+    for (const bool first_is_read : {false, true}) {
+        refused_direct = 0;
+        const auto file = SwapFile::open(folder.path, kPart, &problem,
+                                         {first_is_read ? ::pwrite : cached_write, cached_read});
+        REQUIRE(file);
+        const SwapFile::Part part = file->write(one.at, kPart, &problem);
+        REQUIRE(part);
+        CHECK(file->read(part, read.at, kPart).empty());
+        CHECK(read.all(1));
+        CHECK(refused_direct <= 1);  // none where O_DIRECT could not be set
+    }
+    error_now = EINVAL;  // of another kind: it is an error
+    const auto file = SwapFile::open(folder.path, kPart, &problem, {failing_write, failing_read});
+    REQUIRE(file);
+    calls_until = 0;
+    const SwapFile::Part again = file->write(one.at, kPart, &problem);
+    calls_until = 0;
+    CHECK_FALSE(file->write(one.at, kPart, &problem));
 }
 
 TEST_CASE("swap file: a part outlives the other users of its file", "[swap_file]") {

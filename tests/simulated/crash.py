@@ -8,6 +8,7 @@ what the others are told.
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -268,6 +269,50 @@ def crash_is_no_stop(smt, programs):
         for pid in (server, standby):
             await_end(pid)
         assert "takes over" not in place.log(), place.log()
+
+
+def files_left(pid, count):
+    """The process can open so many files more."""
+    numbers = sorted(map(int, os.listdir(f"/proc/{pid}/fd")))
+    free = [number for number in range(numbers[-1] + count + 2) if number not in numbers]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE,
+                     (free[count], resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def crash_standby_without_files(smt, programs):
+    """A standby that can open no more files says so and ends; the next one has what it needs."""
+    with Crash(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        standby = place.await_standby()
+        place.await_described(1)
+        files_left(standby, 1)
+        say(survivor, "work")
+        another = place.survivor("another")
+        place.wait_for_line("the standby ends: it cannot take what the server sends")
+        place.await_standby()
+        place.await_described(2)
+        place.end_server()
+        for program in (survivor, another):
+            say(program, "on")
+            finish_survivor(program)
+
+
+def crash_server_without_files(smt, programs):
+    """A program that the server has no more files for is told, as long as none is left."""
+    with Crash(smt, programs) as place:
+        survivor = place.survivor("survivor")
+        place.await_standby()
+        place.await_described(1)
+        pid = place.server_pid()
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        files_left(pid, 0)
+        for _ in range(2):
+            refused = place.start("refused", "work", "2", "8")
+            output = refused.communicate(timeout=PATIENCE)[0]
+            assert refused.returncode != 0 and "the server can open no more files" in output, output
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        place.run("next", "work", "2", "8")
+        finish_survivor(survivor)
 
 
 def main():

@@ -377,7 +377,7 @@ def standby_killed(smt, programs):
         say(survivor, "on")
         for _ in range(4):
             os.kill(place.await_standby(), signal.SIGKILL)
-        place.wait_for_line("without one a fault of the GPU ends all programs")
+        place.wait_for_line("without one a fault of the GPU, or of this process, ends all programs")
         fault(place)
         output = survivor.communicate("go\n", timeout=PATIENCE)[0]
         assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output

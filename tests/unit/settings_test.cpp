@@ -1,4 +1,5 @@
 // What a program's environment says beside what a server has; and which of it a server gets.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,27 @@ TEST_CASE("more than 150 sessions fit, and none lies in another's place", "[sett
     CHECK(end <= 1ull << 47);
 }
 
+// The process that has the slot's lock, as another one sees it; 0: none.
+pid_t locker(const std::string& path, int region, int slot) {
+    int answer[2];
+    REQUIRE(pipe(answer) == 0);
+    const pid_t asker = fork();
+    if (asker == 0) {
+        struct flock range{};
+        range.l_type = F_WRLCK;
+        range.l_start = region * 128 + slot;  // a byte for each
+        range.l_len = 1;
+        const bool seen = fcntl(open(path.c_str(), O_RDWR), F_GETLK, &range) == 0;
+        const pid_t pid = !seen ? -1 : range.l_type == F_UNLCK ? 0 : range.l_pid;
+        _exit(write(answer[1], &pid, sizeof pid) == sizeof pid ? 0 : 1);
+    }
+    pid_t pid = -1;
+    CHECK(read(answer[0], &pid, sizeof pid) == sizeof pid);
+    waitpid(asker, nullptr, 0);
+    for (const int file : answer) close(file);
+    return pid;
+}
+
 // The lock is a process's, so the other server is one.
 TEST_CASE("servers of one folder take different slots while there are others", "[settings]") {
     char folder[] = "/tmp/smt-addresses-XXXXXX";
@@ -108,11 +130,20 @@ TEST_CASE("servers of one folder take different slots while there are others", "
     CHECK(plan.take(kRegion, 0) == mine.front());
     CHECK(plan.take_exactly(kRegion, its[0]));
     CHECK_FALSE(plan.take_exactly(kRegion, its[0]));
-    plan.give(kRegion, its[0]);
+    plan.lock_later();
+    CHECK(locker(path, kRegion, its[0]) == other);
     close(end[1]);
     int status = 0;
     REQUIRE(waitpid(other, &status, 0) == other);
     CHECK(status == 0);
+    CHECK(locker(path, kRegion, its[0]) == 0);
+    plan.lock_later();
+    CHECK(locker(path, kRegion, its[0]) == getpid());
+    CHECK(locker(path, kRegion, its[1]) == 0);  // which is not taken
+    plan.give(kRegion, its[0]);
+    CHECK(locker(path, kRegion, its[0]) == 0);
+    plan.lock_later();
+    CHECK(locker(path, kRegion, its[0]) == 0);
     CHECK(plan.take(kRegion, 0) == std::min(its[0], its[1]));
     for (const int file : {slots[0], slots[1], end[0]}) close(file);
     unlink(path.c_str());

@@ -2,14 +2,23 @@
 // and that nonsense about them is an error of the call.
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "opcodes.gen.h"
+#include "runtime/protocol/server_key.h"
 #include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/neighbours.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -192,6 +201,72 @@ TEST_CASE("a session of this GPU is no peer of another one, and no unknown serve
     CHECK(importer.call(Op::kMemMap, MemMap{mine, kSharedBytes, 0, 77, 0}).status != CUDA_SUCCESS);
     CHECK(importer.call(Op::kSetAccess, SetAccess{mine, kSharedBytes, 3, 0}).status ==
           CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a peer's memory that was made anew where other memory was is mapped anew", "[sharing]") {
+    constexpr uint64_t kChunk = 2 << 20, kPeerBase = 0x6fff'0000'0000;
+    TestSession client;
+    runtime::device::Device& device = TestServer::get().device();
+    REQUIRE(device.enter_thread() == CUDA_SUCCESS);
+    runtime::server::TenantMemory& memory = client.session().memory();
+    const auto make = [&](uint64_t base, uint64_t bytes, uint64_t offset, uint64_t number) {
+        CUmemAllocationProp properties{};
+        properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.device()};
+        CUmemGenericAllocationHandle handle = 0;
+        REQUIRE(device.driver().cuMemCreate(&handle, bytes, &properties, 0) == CUDA_SUCCESS);
+        auto physical = std::make_shared<runtime::server::PhysicalAllocation>(
+            device, bytes, runtime::server::Charge(), 0, false);
+        physical->own_handle(handle);
+        return runtime::server::SharedBlock{physical, offset, 512, base, true, number};
+    };
+    const auto is_mapped = [&](uint64_t at, const runtime::server::SharedBlock& block) {
+        CUmemGenericAllocationHandle found = 0;
+        REQUIRE(device.driver().cuMemRetainAllocationHandle(&found, reinterpret_cast<void*>(at)) ==
+                CUDA_SUCCESS);
+        device.driver().cuMemRelease(found);
+        return found == block.memory->handle();
+    };
+    const auto first = make(kPeerBase, kChunk, 0, 1), same = make(kPeerBase, kChunk, 512, 1);
+    REQUIRE(memory.open_peer(first) == CUDA_SUCCESS);
+    CHECK_FALSE(memory.open_otherwise(same));
+    REQUIRE(memory.open_peer(same) == CUDA_SUCCESS);  // a second block of the chunk
+    CHECK(is_mapped(kPeerBase, first));
+    const auto other = make(kPeerBase, kChunk, 512, 2);
+    CHECK(memory.open_otherwise(other));
+    REQUIRE(memory.open_peer(other) == CUDA_SUCCESS);
+    CHECK(is_mapped(kPeerBase, other));
+    const auto larger = make(kPeerBase - kChunk, 2 * kChunk, kChunk, 3);
+    REQUIRE(memory.open_peer(larger) == CUDA_SUCCESS);
+    CHECK(is_mapped(kPeerBase, larger));
+    // What is gone is open no more.
+    CHECK(memory.close_peer(kPeerBase, 512) == CUDA_SUCCESS);
+    CHECK(memory.close_peer(kPeerBase - kChunk, 2 * kChunk) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a socket whose name is no server's key is not asked", "[sharing]") {
+    TemporaryFolder folder;
+    for (const std::string name : {"device", "no key"}) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        folder.file(name + ".sock").copy(address.sun_path, sizeof address.sun_path - 1);
+        const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        REQUIRE(bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(listen(listening, 1) == 0);
+        std::atomic<int> asked{0};
+        std::thread serving([&] {
+            for (int each; (each = accept(listening, nullptr, nullptr)) >= 0; close(each)) ++asked;
+        });
+        runtime::server::Neighbours neighbours(TestServer::get().device());
+        neighbours.are_in(folder.path());
+        runtime::server::SharedBlockPointer block;
+        const OpenShared wanted{SharedKind::kMemory, 0, {}, server_number(name)};
+        CHECK(neighbours.fetch(wanted, "family", &block) == CUDA_ERROR_INVALID_VALUE);
+        shutdown(listening, SHUT_RDWR);
+        serving.join();
+        close(listening);
+        CHECK(asked == (name == "device" ? 1 : 0));
+    }
 }
 
 TEST_CASE("nonsense about shared objects is an error of the call", "[sharing]") {

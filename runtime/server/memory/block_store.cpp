@@ -138,6 +138,7 @@ bool BlockStore::any_in_memory() const {
 // Until memory was given back since `given`. False: it will not be.
 bool BlockStore::await_memory(uint64_t given, BlockProblem* problem) {
     Lock lock(mutex_);
+    if (given_ != given) return true;  // already: no further block has to go
     const uint64_t failures = failures_;
     wanted_ = true;
     ++requests_;

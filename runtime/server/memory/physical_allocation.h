@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -32,6 +33,7 @@ public:
     PhysicalAllocation& operator=(const PhysicalAllocation&) = delete;
 
     uint64_t bytes() const { return bytes_; }
+    uint64_t number() const { return number_; }  // no other memory of this machine's servers has it
     bool exportable() const { return exportable_; }
     // A handle of its own, by which other sessions map it; 0: it has none yet.
     CUmemGenericAllocationHandle handle() const { return handle_.load(std::memory_order_acquire); }
@@ -49,7 +51,13 @@ public:
     void own_handle(CUmemGenericAllocationHandle handle) { handle_.store(handle, std::memory_order_release); }
 
 private:
+    static uint64_t next_number() {
+        static std::atomic<uint32_t> last{0};
+        return static_cast<uint64_t>(getpid()) << 32 | ++last;
+    }
+
     device::Device& device_;
+    const uint64_t number_ = next_number();
     const uint64_t bytes_;
     const Charge charge_;
     const uint64_t kept_;
@@ -66,6 +74,7 @@ struct SharedBlock {
     uint64_t bytes = 0;
     uint64_t base = 0;     // of that memory, in its session's addresses
     bool foreign = false;  // of a session of another GPU: those who have it open hold it
+    uint64_t number = 0;   // `foreign`: PhysicalAllocation::number() there
 };
 using SharedBlockPointer = std::shared_ptr<const SharedBlock>;
 

@@ -90,13 +90,21 @@ void SwapFile::give(uint64_t at) {
     free_.insert(at);
 }
 
+// `direct`: before the call that returned the error. True: it is to be tried again, through the page cache.
+bool SwapFile::wants_cache(bool direct, int error) {
+    if (!direct || error != EINVAL) return false;
+    direct_.store(false);
+    return fcntl(file_, F_SETFL, 0) == 0;
+}
+
 // 0, or the system's error.
-int SwapFile::write_all(const char* from, uint64_t bytes, uint64_t at) const {
+int SwapFile::write_all(const char* from, uint64_t bytes, uint64_t at) {
     if (const int error = reserve(file_, at, bytes)) return error;
     for (uint64_t done = 0; done < bytes;) {
+        const bool direct = direct_.load();
         const ssize_t wrote = calls_.write(file_, from + done, std::min(kBytesOfCall, bytes - done),
                                            static_cast<off_t>(at + done));
-        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0 && (errno == EINTR || wants_cache(direct, errno))) continue;
         if (wrote <= 0) return wrote == 0 ? EIO : errno;
         done += static_cast<uint64_t>(wrote);
     }
@@ -115,11 +123,12 @@ SwapFile::Part SwapFile::write(const char* from, uint64_t bytes, std::string* pr
     return {};
 }
 
-std::string SwapFile::read(const Part& part, char* to, uint64_t bytes) const {
+std::string SwapFile::read(const Part& part, char* to, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes;) {
+        const bool direct = direct_.load();
         const ssize_t had = calls_.read(file_, to + done, std::min(kBytesOfCall, bytes - done),
                                         static_cast<off_t>(part.at_ + done));
-        if (had < 0 && errno == EINTR) continue;
+        if (had < 0 && (errno == EINTR || wants_cache(direct, errno))) continue;
         if (had <= 0)
             return fmt::format("the file in {} cannot be read: {}; {}", folder_,
                                std::strerror(had == 0 ? EIO : errno), advice(EIO));

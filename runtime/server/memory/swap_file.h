@@ -3,13 +3,15 @@
 // is free again gives its place on the disk back, and is the first to be taken.
 //
 // It is read and written past the system's page cache where the file system can do that (O_DIRECT): else what
-// is written for want of host memory would take it. A tmpfs is host memory itself, and refused.
+// is written for want of host memory would take it. Some say only at the first call that they cannot. A tmpfs
+// is host memory itself, and refused.
 //
 // Any thread. Parts may outlive the file's other users.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -63,7 +65,7 @@ public:
     // `*problem` says, and the disk has what it had.
     Part write(const char* from, uint64_t bytes, std::string* problem);
     // Empty: `to` has the first bytes of the part. Else what is wrong.
-    std::string read(const Part& part, char* to, uint64_t bytes) const;
+    std::string read(const Part& part, char* to, uint64_t bytes);
     uint64_t parts() const;  // that are taken
 
 private:
@@ -71,12 +73,13 @@ private:
         : file_(file), folder_(std::move(folder)), part_bytes_(part_bytes), direct_(direct), calls_(calls) {}
     uint64_t take();
     void give(uint64_t at);
-    int write_all(const char* from, uint64_t bytes, uint64_t at) const;
+    int write_all(const char* from, uint64_t bytes, uint64_t at);
+    bool wants_cache(bool direct, int error);
 
     const int file_;
     const std::string folder_;
     const uint64_t part_bytes_;
-    const bool direct_;
+    std::atomic<bool> direct_;
     const Calls calls_;
     mutable std::mutex mutex_;  // guards what follows; a leaf lock
     std::set<uint64_t> free_;

@@ -124,9 +124,11 @@ public:
     CUresult share_physical(CUmemGenericAllocationHandle handle, bool exported, PhysicalPointer* memory);
     CUresult import_physical(const PhysicalPointer& memory, CUmemGenericAllocationHandle* handle);
     // Peer access (tenant_peers.cpp): share_peer() is share(), also of what the program mapped. open_peer():
-    // the memory of another GPU's session is mapped at its addresses there. close_peer(): blocks that begin
-    // in the range; memory without an open block is unmapped. The session's work is complete.
+    // the memory of another GPU's session is mapped at its addresses there, in place of what is
+    // open_otherwise(): it was freed there. close_peer(): blocks that begin in the range; memory without an
+    // open block is unmapped. Where memory is unmapped the session's work is complete.
     CUresult share_peer(CUdeviceptr address, SharedBlockPointer* block);
+    bool open_otherwise(const SharedBlock& block) const;
     CUresult open_peer(const SharedBlock& block);
     CUresult close_peer(CUdeviceptr address, uint64_t bytes);
     bool exportable(CUmemGenericAllocationHandle handle) const;
@@ -200,6 +202,7 @@ private:
     // Memory of another GPU's session that kernels of this one access, by its base.
     struct PeerChunk {
         PhysicalPointer memory;
+        uint64_t number;                         // SharedBlock::number
         std::map<CUdeviceptr, uint64_t> blocks;  // allocations in it -> bytes
     };
     using PeerChunks = std::map<uint64_t, PeerChunk>;
@@ -240,7 +243,8 @@ private:
     CUresult map_peer(uint64_t base, const PhysicalPointer& memory);
     CUresult open_window(uint64_t base, uint64_t bytes);
     void leave_window(uint64_t base);
-    void drop_peer_chunk(PeerChunks::iterator chunk);
+    void drop_peer_chunk(PeerChunks::const_iterator chunk);
+    PeerChunks::const_iterator freed_peer(const SharedBlock& block) const;
     void unmap_left();
     bool may_unmap();  // of what the fence is closed to
     CUresult another_handle(CUmemGenericAllocationHandle handle, uint64_t bytes,

@@ -36,7 +36,11 @@ void TenantMemory::save(protocol::StateWriter& out) {
     std::vector<uint64_t> blocks;
     {
         Lock lock(mutex_);
-        const auto id = [&](uint64_t base) { return kept_chunks_.at(base); };
+        // A chunk that has left the device since why_not_carried() has none. The state is out of date then.
+        const auto id = [&](uint64_t base) {
+            const auto kept = kept_chunks_.find(base);
+            return kept == kept_chunks_.end() ? 0 : kept->second;
+        };
         for (const auto& [base, bytes] : slabs_.regions())
             chunks.push_back({Kind::kSlab, base, bytes, 0, id(base)});
         for (const auto& [base, chunk] : large_)

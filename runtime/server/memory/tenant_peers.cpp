@@ -1,5 +1,6 @@
 // Memory of a program's other GPUs, for kernels on this one: mapped at the addresses that the program knows.
 // Sessions of all servers in a folder have different ranges (address_plan.h), so these are free here.
+#include <algorithm>
 #include <iterator>
 
 #include "runtime/protocol/layout.h"
@@ -34,13 +35,29 @@ CUresult TenantMemory::share_peer(CUdeviceptr address, SharedBlockPointer* block
     return share(address, block);
 }
 
+bool TenantMemory::open_otherwise(const SharedBlock& block) const {
+    Lock lock(mutex_);
+    return freed_peer(block) != peer_chunks_.end();
+}
+
+// What is open where that block's memory is now.
+TenantMemory::PeerChunks::const_iterator TenantMemory::freed_peer(const SharedBlock& block) const {
+    const uint64_t end = block.base + block.memory->bytes();
+    return std::find_if(peer_chunks_.begin(), peer_chunks_.end(), [&](const auto& each) {
+        return each.first < end && block.base < each.first + each.second.memory->bytes() &&
+               each.second.number != block.number;
+    });
+}
+
 CUresult TenantMemory::open_peer(const SharedBlock& block) {
     if (fence_) return CUDA_ERROR_NOT_SUPPORTED;  // its window is its own range
     const uint64_t base = block.base;
     Lock lock(mutex_);
-    if (peer_chunks_.find(base) == peer_chunks_.end()) {
+    for (auto freed = freed_peer(block); freed != peer_chunks_.end(); freed = freed_peer(block))
+        drop_peer_chunk(freed);
+    if (!peer_chunks_.contains(base)) {
         SMT_TRY(map_peer(base, block.memory));
-        peer_chunks_[base] = {block.memory, {}};
+        peer_chunks_[base] = {block.memory, block.number, {}};
         own_.add(base, block.memory->bytes(), reinterpret_cast<const void*>(base));
     }
     if (peer_chunks_[base].blocks.insert({base + block.offset, block.bytes}).second)
@@ -97,7 +114,7 @@ void TenantMemory::leave_window(uint64_t base) {
     peer_windows_.erase(window);
 }
 
-void TenantMemory::drop_peer_chunk(PeerChunks::iterator chunk) {
+void TenantMemory::drop_peer_chunk(PeerChunks::const_iterator chunk) {
     const auto& [base, peer] = *chunk;
     const uint64_t bytes = peer.memory->bytes();
     for (const auto& [address, size] : peer.blocks) device_.freed(address, size);

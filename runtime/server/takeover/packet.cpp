@@ -1,6 +1,7 @@
 #include "runtime/server/takeover/packet.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,6 +33,10 @@ bool put_packet(int socket, const Packet& packet, const std::vector<int>& files)
         if ((errno != EAGAIN && errno != EWOULDBLOCK) || poll(&room, 1, kPatienceMs) <= 0) return false;
     }
     return true;
+}
+
+void put_leave(int socket, int pid) {
+    if (!put_packet(socket, make_packet(PacketKind::kLeave)) && pid > 0) kill(pid, SIGKILL);
 }
 
 bool take_any_packet(int socket, Packet* packet, std::vector<int>* files, int milliseconds) {

@@ -12,8 +12,7 @@
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
 //            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
 //            kDone                                         all sessions were sent. text: whose fault it was,
-//            if
-//                                                          none of `value` sessions faults again
+//                                                          if none of `value` sessions faults again
 //
 // On a session's line, which is a socket of its own:
 //
@@ -59,6 +58,9 @@ static_assert(sizeof(Packet) == 256);
 Packet make_packet(PacketKind kind, uint64_t value = 0, const std::string& text = {});
 // False: the other end is gone, or has not read for two seconds. The caller keeps its descriptors.
 bool put_packet(int socket, const Packet& packet, const std::vector<int>& files = {});
+// The server ends in order. A standby that is not told, as it does not read, would take the end for a crash:
+// that process, a child, is killed.
+void put_leave(int socket, int pid);
 // False: the other end is gone, or said something else than `kind` with `count` descriptors; nothing is kept
 // then. Waits for `milliseconds` at most; -1: as long as it takes.
 bool take_packet(int socket, PacketKind kind, size_t count, Packet* packet, std::vector<int>* files,

@@ -62,8 +62,9 @@ std::optional<Session::Described> Session::describe() {
     all.why = why_not_carried();
     if (all.why.empty() && !arena_.all_released()) return std::nullopt;
     if (all.why.empty()) all.state = save();
-    // A message that came meanwhile may have opened a lane.
-    if (marks_->control().begun.load() != messages) return std::nullopt;
+    // A message that came meanwhile may have opened a lane. Memory may have begun to move. An error that came
+    // before the changes were read would not count as one.
+    if (marks_->control().begun.load() != messages || gate_.keeps_back() || poisoned()) return std::nullopt;
     return all;
 }
 

@@ -113,6 +113,7 @@ bool Session::live_again(Taken& taken) {
             problem =
                 fmt::format("the other process could not make it again: error {}", static_cast<int>(status));
     }
+    if (arena_.file() != taken.arena) close(taken.arena);  // it has not come so far
     taken.state = {};
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
@@ -162,10 +163,8 @@ CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
 CUresult Session::restore_place(protocol::Reader& in, int arena_file) {
     if (!protocol::take_part(in, kPlacePart)) return CUDA_ERROR_INVALID_VALUE;
     const auto place = in.scalar<SavedPlace>();
-    if (!in.good() || !server_.addresses().take_exactly(place.region, place.slot)) {
-        close(arena_file);
+    if (!in.good() || !server_.addresses().take_exactly(place.region, place.slot))
         return CUDA_ERROR_ALREADY_MAPPED;
-    }
     region_ = place.region;
     slot_ = place.slot;
     CUdeviceptr got = 0;
@@ -173,9 +172,8 @@ CUresult Session::restore_place(protocol::Reader& in, int arena_file) {
                                                    protocol::kRangeAlignment, place.device_base, 0);
     if (status == CUDA_SUCCESS) device_base_ = got;
     if (status == CUDA_SUCCESS && got != place.device_base) status = CUDA_ERROR_ALREADY_MAPPED;
-    if (status == CUDA_SUCCESS) return arena_.restore(in, arena_file, AddressPlan::base(region_, slot_));
-    close(arena_file);
-    return status;
+    if (status != CUDA_SUCCESS) return status;
+    return arena_.restore(in, arena_file, AddressPlan::base(region_, slot_));
 }
 
 // Images are loaded as the program loaded them: by its records.

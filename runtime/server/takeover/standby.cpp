@@ -34,6 +34,7 @@ constexpr auto kStandStill = 2s;  // for threads that are in a call of the lost 
 constexpr auto kWorkEnds = 5s;    // for what is under way beside a kernel that does not end
 constexpr auto kPatience = 60s;   // for sessions to be made again: images are loaded
 constexpr useconds_t kNudge = 200;
+constexpr const char* kEndsAll = "without one a fault of the GPU, or of this process, ends all programs";
 
 int milliseconds_until(Clock::time_point end) {
     return static_cast<int>(std::max<int64_t>(0, (end - Clock::now()) / 1ms));
@@ -92,7 +93,7 @@ std::string Standby::start() {
 }
 
 void Standby::leaving() {
-    if (socket_ >= 0) put_packet(socket_, make_packet(PacketKind::kLeave));
+    if (socket_ >= 0) put_leave(socket_, pid_);
 }
 
 void Standby::tick(Server& server, int listening, int lock) {
@@ -100,7 +101,7 @@ void Standby::tick(Server& server, int listening, int lock) {
         if (starts_ >= kMostStarts) return given_up_.store(true);
         ++starts_;
         if (const std::string why = start(); !why.empty())
-            note_(fmt::format("no standby: {}: a fault of the GPU ends all programs", why));
+            note_(fmt::format("no standby: {}: {}", why, kEndsAll));
         return;
     }
     pollfd watched{socket_, POLLIN, 0};
@@ -114,13 +115,14 @@ void Standby::tick(Server& server, int listening, int lock) {
         kept_.tell(server, socket_, listening, lock);
         ready_.store(true);
         return note_(
-            fmt::format("a standby, process {}, is ready to take over after a fault of the GPU", pid_));
+            fmt::format("a standby, process {}, is ready to take over after a fault of the GPU, or if this "
+                        "process crashes or is killed",
+                        pid_));
     }
     drop();
     const std::string how = keeper::how_it_ended(pid_);
     note_(fmt::format("the standby, process {}, {}: {}", pid_, how.empty() ? "no longer answers" : how,
-                      starts_ < kMostStarts ? "another one is started"
-                                            : "without one a fault of the GPU ends all programs"));
+                      starts_ < kMostStarts ? "another one is started" : kEndsAll));
 }
 
 bool Standby::begin(Server& server, int listening, int lock) {

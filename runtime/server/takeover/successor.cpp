@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,8 +21,10 @@
 #include "runtime/protocol/state.h"
 #include "runtime/server/listener.h"
 #include "runtime/server/log.h"
+#include "runtime/server/process.h"
 #include "runtime/server/server.h"
 #include "runtime/server/takeover/packet.h"
+#include "runtime/server/takeover/process_end.h"
 #include "runtime/server/takeover/taken_hello.h"
 
 namespace smt::runtime::server {
@@ -65,14 +66,20 @@ private:
 
 namespace {
 
-constexpr int kEndMs = 30'000;  // of a process whose socket is closed: it gives its memory back
+// Of a process whose socket is closed: it gives its memory back.
+constexpr auto kEnds = std::chrono::seconds(30);
+constexpr size_t kFilesOfSession = 4;
 
-// The one that made the socket. -1: it is gone, or the kernel has no such descriptors.
+// The one that made the socket.
 int process_behind(int socket) {
     ucred made{};
     socklen_t bytes = sizeof made;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made, &bytes) != 0) return -1;
-    return static_cast<int>(syscall(SYS_pidfd_open, made.pid, 0));
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made, &bytes) == 0 ? made.pid : -1;
+}
+
+bool is_closed(int socket) {
+    pollfd other{socket, 0, 0};
+    return poll(&other, 1, 0) > 0;  // POLLHUP
 }
 
 // As sessions are called in the log.
@@ -129,7 +136,8 @@ Successor::~Successor() {
 bool Successor::begin(device::Device& device) {
     Packet said;
     std::vector<int> files;
-    server_ = process_behind(socket_);
+    server_pid_ = process_behind(socket_);
+    server_ = open_process(server_pid_);
     if (!take_packet(socket_, PacketKind::kBegin, 1, &said, &files)) return false;
     device.physical_memory().keep_with(std::make_unique<keeper::Client>(files[0]),
                                        static_cast<int>(said.value));
@@ -147,7 +155,7 @@ bool Successor::await() {
             listening_ = files[0];
             lock_ = files[1];
             state_ = read_file(files[2], said.value);
-        } else if (said.kind == PacketKind::kKept && files.size() == 4) {
+        } else if (said.kind == PacketKind::kKept && files.size() == kFilesOfSession) {
             keep(said, std::move(files));
         } else if (said.kind == PacketKind::kForget) {
             forget(said.number);
@@ -175,15 +183,20 @@ void Successor::forget(uint64_t session) {
     kept_.erase(found);
 }
 
-// The socket is closed, and nothing was said before. What the process had of the GPU is gone when it has
-// ended.
+// Nothing more can be read. If the socket is closed, and nothing was said before, the process has crashed:
+// what it had of the GPU is gone when it has ended.
 bool Successor::await_end() {
+    if (!is_closed(socket_)) {
+        log_line(
+            fmt::format("the standby ends: it cannot take what the server sends. It has {} sessions, of "
+                        "which each needs {} files, and may open {} (RLIMIT_NOFILE)",
+                        kept_.size(), kFilesOfSession, file_limit()));
+        return false;
+    }
     if (listening_ < 0 || kept_.empty()) return false;
-    pollfd ended{server_, POLLIN, 0};
-    if (server_ >= 0 && poll(&ended, 1, kEndMs) <= 0)
-        return false;  // it lives: it has closed the socket only
-    crashed_ = true;
-    return true;
+    // If it lives it has closed the socket only.
+    crashed_ = await_end_of(server_pid_, server_, kEnds);
+    return crashed_;
 }
 
 void Successor::apply(Server& server) {

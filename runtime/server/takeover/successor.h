@@ -52,7 +52,8 @@ private:
     void take_sent(Server& server, Listener& listener, const std::shared_ptr<Chunks>& chunks);
 
     const int socket_;
-    int server_ = -1;  // the first process, as a descriptor; -1: it is gone, or cannot be watched
+    int server_pid_ = -1;  // the first process
+    int server_ = -1;      // likewise (process_end.h)
     int listening_ = -1;
     int lock_ = -1;
     std::string state_;

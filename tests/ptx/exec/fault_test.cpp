@@ -97,15 +97,17 @@ TEST_CASE("misaligned accesses") {
 
 TEST_CASE("shared and local memory have ends") {
     Faulty device;
-    const auto& fault =
-        device.expect(Kind::kOutOfBounds, "mul.lo.u32 %r1, %r0, 4;\nst.shared.u32 [%r1], %r0;", 0, 0, 128);
+    // Behind the system's part, of 1024 bytes.
+    const auto& fault = device.expect(Kind::kOutOfBounds,
+                                      "mul.lo.u32 %r1, %r0, 4;\nst.shared.u32 [%r1+1024], %r0;", 0, 0, 128);
     REQUIRE(fault.thread == sim::Dim3{32, 0, 0});
     REQUIRE(fault.space == sim::Space::kShared);
     device.expect(Kind::kOutOfBounds, "mov.u32 %r1, 0;\nld.shared.u32 %r2, [%r1];");
+    device.expect(Kind::kOutOfBounds, "ld.shared.u32 %r2, [1020];", 0, 0, 128);
     device.expect(Kind::kOutOfBounds,
                   ".local .b8 depot[16];\nmov.u64 %rd1, depot;\nld.local.u32 %r1, [%rd1+16];");
     // The same through generic addresses.
-    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, 128;\ncvta.shared.u64 %rd1, %rd1;\nld.u32 %r1, [%rd1];",
+    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, 1152;\ncvta.shared.u64 %rd1, %rd1;\nld.u32 %r1, [%rd1];",
                   0, 0, 128);
     device.expect(
         Kind::kOutOfBounds,

@@ -48,9 +48,10 @@ std::byte* Cta::State::shared_at(Execution& x, int lane, uint64_t address, uint3
         fail(x, Fault::Kind::kMisaligned, lane, Space::kShared, address, bytes, "misaligned access");
         return nullptr;
     }
-    if (address > shared.size() || bytes > shared.size() - address) {
+    if (address < shared_begin || address > shared.size() || bytes > shared.size() - address) {
         fail(x, Fault::Kind::kOutOfBounds, lane, Space::kShared, address, bytes,
-             fmt::format("access out of bounds ({} bytes of shared memory)", shared.size()));
+             fmt::format("access out of bounds ({} bytes of shared memory, from {:#x} on)",
+                         shared.size() - kReservedBytes, kReservedBytes));
         return nullptr;
     }
     return shared.data() + address;

@@ -14,7 +14,8 @@ Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment&
       warps((launch.block.count() + kLanes - 1) / kLanes) {
     const DecodedKernel& kernel = *launch.kernel;
     const uint32_t own = kernel.static_shared + launch.dynamic_shared;
-    shared.resize(kernel.code->program->reserved_shared ? round_up(own, 128) + kReservedBytes : own);
+    shared_begin = kernel.code->program->reserved_shared ? 0 : kReservedBytes;
+    shared.resize(kReservedBytes + (kernel.code->program->reserved_shared ? round_up(own, 128) : own));
     set_values();
     x.bases[static_cast<size_t>(Slot::Base::kCta)] = reinterpret_cast<std::byte*>(values.data());
     x.cta = this;
@@ -42,13 +43,12 @@ void Cta::State::set_values() {
     set(CtaValue::kGridHigh, static_cast<uint32_t>(launch.id >> 32));
     set(CtaValue::kSharedTotal, round_up(kernel.static_shared + launch.dynamic_shared, 128));
     set(CtaValue::kSharedDynamic, launch.dynamic_shared);
-    set(CtaValue::kDynamicBase, kernel.static_shared);
+    set(CtaValue::kDynamicBase, kReservedBytes + kernel.static_shared);
     set(CtaValue::kEnvironment1, static_cast<uint32_t>(launch.grid_workspace >> 32));
     set(CtaValue::kEnvironment2, static_cast<uint32_t>(launch.grid_workspace));
-    const uint32_t reserved = round_up(kernel.static_shared + launch.dynamic_shared, 128);
-    set(CtaValue::kReserved0, reserved);
-    set(CtaValue::kReserved1, reserved + kReservedBytes / 2);
-    set(CtaValue::kReservedEnd, reserved + kReservedBytes);
+    set(CtaValue::kReserved1, kReservedUsed / 2);
+    set(CtaValue::kReservedEnd, kReservedUsed);
+    set(CtaValue::kReservedCap, kReservedBytes);
     set(CtaValue::kOne, 1);
 }
 

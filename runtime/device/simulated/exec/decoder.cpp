@@ -8,6 +8,7 @@
 #include "runtime/device/simulated/exec/families/control.h"
 #include "runtime/device/simulated/exec/local_memory.h"
 #include "runtime/device/simulated/exec/memory.h"
+#include "runtime/device/simulated/exec/specials.h"
 #include "runtime/device/simulated/exec/table.h"
 
 namespace smt::runtime::device::simulated {
@@ -126,7 +127,7 @@ Symbol Decoder::shared_symbol(const ptx::Variable& variable) {
         at->second = round_up(program_.shared_bytes, alignment_of(variable));
         program_.shared_bytes = at->second + bytes_within(variable, at->second, kMostSharedBytes);
     }
-    return {Space::kShared, at->second, bytes, false, false, &variable};
+    return {Space::kShared, kReservedBytes + at->second, bytes, false, false, &variable};
 }
 
 void Decoder::declare(const ptx::Variable& variable) {

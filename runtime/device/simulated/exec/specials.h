@@ -39,17 +39,18 @@ enum class CtaValue : uint32_t {
     kDynamicBase,
     kEnvironment1,
     kEnvironment2,
-    kReserved0,
     kReserved1,
     kReservedEnd,
+    kReservedCap,
     kZero,
     kOne,
     kCount
 };
 
-// Shared memory that the system keeps for itself, used by cooperative groups: two equal parts behind
-// the kernel's own.
-inline constexpr uint32_t kReservedBytes = 1024;
+// Shared memory that the system keeps for itself, in front of the kernel's own, as on an H100. The part that
+// is in use, by cooperative groups, has two halves.
+inline constexpr uint32_t kReservedBytes = 0x400;
+inline constexpr uint32_t kReservedUsed = 0x120;
 
 inline constexpr uint32_t kValueBytes = 4 * kLanes;
 inline Slot slot_of(WarpValue value) {

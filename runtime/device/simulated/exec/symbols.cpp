@@ -78,11 +78,11 @@ const std::vector<FixedRegister>& fixed_registers() {
         {S::kTotalSmemSize, slot_of(C::kSharedTotal)},
         {S::kAggrSmemSize, slot_of(C::kSharedTotal)},
         {S::kDynamicSmemSize, slot_of(C::kSharedDynamic)},
-        {S::kReservedSmemOffsetBegin, slot_of(C::kReserved0), false, true},
-        {S::kReservedSmemOffset0, slot_of(C::kReserved0), false, true},
+        {S::kReservedSmemOffsetBegin, slot_of(C::kZero), false, true},
+        {S::kReservedSmemOffset0, slot_of(C::kZero), false, true},
         {S::kReservedSmemOffset1, slot_of(C::kReserved1), false, true},
         {S::kReservedSmemOffsetEnd, slot_of(C::kReservedEnd), false, true},
-        {S::kReservedSmemOffsetCap, slot_of(C::kReservedEnd), false, true},
+        {S::kReservedSmemOffsetCap, slot_of(C::kReservedCap), false, true},
     };
     return registers;
 }

@@ -141,7 +141,8 @@ struct Cta::State {
     const Dim3 index;
     Memory& memory;
     Environment& environment;
-    std::vector<std::byte> shared;
+    std::vector<std::byte> shared;  // with the system's in front
+    uint32_t shared_begin = 0;      // what is in front of that is out of bounds
     std::vector<Warp> warps;
     std::array<Barrier, 16> barriers;
     std::optional<Fault> fault;

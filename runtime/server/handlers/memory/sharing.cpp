@@ -73,6 +73,8 @@ CUresult open_from_neighbour(Call& call, const protocol::OpenShared& request,
     if (request.kind == SharedKind::kMemory) return open_block(call, block, opened);
     if (request.kind != SharedKind::kPeer) return import_memory(call, block->memory, opened);
     *opened = {block->base + block->offset, block->bytes};
+    // What was freed there is unmapped, and work may still use it.
+    if (call.session.memory().open_otherwise(*block)) SMT_TRY(call.session.streams().synchronize_all());
     return call.session.memory().open_peer(*block);
 }
 

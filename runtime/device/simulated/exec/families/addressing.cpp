@@ -41,7 +41,8 @@ bool all_global(Execution& x, const Bounds& bounds, uint32_t bytes) {
 
 bool all_shared(const Execution& x, const Bounds& bounds, uint32_t bytes) {
     const uint64_t size = x.cta->shared.size();
-    return (bounds.bits & (bytes - 1)) == 0 && bounds.most < size && bytes <= size - bounds.most;
+    return (bounds.bits & (bytes - 1)) == 0 && bounds.least >= x.cta->shared_begin && bounds.most < size &&
+           bytes <= size - bounds.most;
 }
 
 template <class F>
