@@ -32,7 +32,8 @@ ratios. *Met*: ours is at least as good as the paper's number that stands in the
 not, and the reason follows. *Not measured*: the command that would. *Not comparable*: a claim about the
 same for which the paper has no number. *Test*: a test holds the paper's own numbers.
 `tools/bench/papers/papers.py` runs the papers' programs side by side by one harness; makespan STP is the
-papers' STP, and Eyerman's STP and ANTT stand beside it."""
+papers' STP, and Eyerman's STP and ANTT stand beside it. Pairs and queues that nothing was tuned on are
+drawn by a seed, and measured likewise; they are in no paper, and their claims stand in results.md alone."""
 
 
 def given(text):

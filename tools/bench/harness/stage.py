@@ -3,8 +3,10 @@ or tenants.py."""
 import itertools
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
@@ -18,10 +20,12 @@ NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
 PLAIN = "one-context"
 # slice, in a server that also knows what smt profile --pair said of every two: Kernelet's OPT
 MEASURED = "slice-measured"
+CUT = 128 + signal.SIGTERM   # the exit code of a run that is cut off
 
 
 class Stage:
     """A context manager: server and daemon leave with it."""
+    starting, cut = False, False   # of all of a process
 
     def __init__(self, options, lines, **settings):
         self.options = options
@@ -61,6 +65,15 @@ class Stage:
             self.smt("server", "start")
         return self
 
+    @classmethod
+    def cut_off(cls, *_):
+        """A handler of SIGTERM. A program that is being started is known before the run ends, and ends with
+        it: left alone it would start a server of its own."""
+        Stage.cut = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if not Stage.starting:
+            sys.exit(CUT)
+
     def compute(self, processes):
         """From now on so many processes compute, natively and all the time."""
         self.computing += [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
@@ -99,9 +112,15 @@ class Stage:
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
         """settings: weight, sms, percent (of the threads, under mps-percent)."""
-        child = self._child(command, mode, tenant, urgent, **settings)
-        self.children = [each for each in self.children if each.process.poll() is None] + [child]
-        return child
+        self.children = [each for each in self.children if each.process.poll() is None]
+        Stage.starting = True
+        try:
+            self.children.append(self._child(command, mode, tenant, urgent, **settings))
+        finally:
+            Stage.starting = False
+        if Stage.cut:
+            sys.exit(CUT)
+        return self.children[-1]
 
     def _child(self, command, mode, tenant, urgent, **settings):
         if mode in NATIVE and not self.simulated:

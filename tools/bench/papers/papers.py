@@ -189,8 +189,8 @@ def main():
         print_plan([PARTS[name](runner, options.select) for name in options.parts.split(",")], options)
         return 0
     end = time.monotonic() + options.budget
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     note_command(options.out, "papers.jsonl")
+    signal.signal(signal.SIGTERM, Stage.cut_off)
     with Stage(options, "papers.jsonl") as stage:
         try:
             Papers(stage, options).all(end)
