@@ -60,6 +60,17 @@ class Faults(unittest.TestCase):
         self.assertEqual(len(self.results()["cases"]), 18)
         self.assertIn("18 runs in", out)
 
+    def test_many_beside_one_fault(self):
+        out, code = self.run_all("--kinds", "load", "--together", "--states",
+                                 "idle,asking,computing,repeatable,array,starting,held,strict")
+        self.assertEqual(code, 0, out)
+        cases = {case["state"]: case for case in self.results()["cases"]}
+        self.assertEqual(len(cases), 8)
+        self.assertEqual({state: case["beside"] for state, case in cases.items() if case["beside"] != 6},
+                         {"held": 0})
+        self.assertEqual(cases["idle"]["at_s"], cases["strict"]["at_s"])
+        self.assertEqual(cases["array"]["outcome"], "ends")
+
     def test_an_endless_kernel(self):
         out, code = self.run_all("--kinds", "endless", "--states", "asking,held,computing")
         self.assertEqual(code, 0, out)

@@ -3,7 +3,7 @@
 
     faults.py --out OUT [--build BUILD] [--kinds load,trap,...] [--states idle,copying,...] [--repeats 5]
               [--at-once SERVERS] [--mib 64] [--budget SECONDS] [--keeper takeover] [--device sim]
-              [--experiment campaign|row]
+              [--together] [--experiment campaign|row]
 
 Each run is a neighbour in a state (parties.cu), a program that goes wrong in one of the KINDS of promises.py,
 and what became of the neighbour: it goes on with the right bits, it ended with an error, its bits are wrong,
@@ -11,6 +11,9 @@ or it hangs. In the state held its launch may have come before the urgent progra
 and ends. In the state starting the program starts at the moment of the fault. In the states strict and
 beside_strict the neighbour computes all the time; in the first it is a strict tenant (smt run --isolation
 strict), in the second the culprit is.
+
+--together: each fault has a neighbour in every state beside it, at once, and each of them is a run; but for
+the states held, where the urgent program holds all others back, and beside_strict, where it is another one.
 
 Runs follow one another on a server until it is gone, so each takeover but the first one is from a process
 that took over itself. --at-once runs that many servers side by side, each with a runtime folder of its own,
@@ -62,8 +65,9 @@ class Faults:
         self.numbers, self.lock, self.over = iter(range(1, 1 << 30)), threading.Lock(), False
         self.begun = time.monotonic()
         self.until = self.begun + options.budget
-        self.cases = [(repeat, kind, state) for repeat in range(options.repeats)
-                      for state in options.states.split(",") for kind in options.kinds.split(",")]
+        self.cases = [(repeat, kind, states) for repeat in range(options.repeats)
+                      for states in beside_one_fault(options.states.split(","), options.together)
+                      for kind in options.kinds.split(",")]
 
     def child(self, runtime, *arguments, tenant, priority=0, guard=True, patience=PATIENCE,
               **variables):
@@ -75,7 +79,7 @@ class Faults:
         return Runtime(self.places, SMT_KEEPER=self.options.keeper, SMT_POLICY="priority")
 
     def run(self):
-        """All cases, --at-once of them at a time. How many were not begun."""
+        """All cases, --at-once of them at a time. How many faults were not begun."""
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "over", True))
         threads = [threading.Thread(target=self.serve) for _ in range(self.options.at_once)]
         for thread in threads:
@@ -96,77 +100,93 @@ class Faults:
             with self.runtime() as runtime:
                 lives = True
                 while case and lives:
-                    lives = self.record(runtime, *case)["server_lives"]
+                    lives = self.record(runtime, *case)
                     case = self.next_case()
 
-    def record(self, runtime, repeat, kind, state):
+    def record(self, runtime, repeat, kind, states):
+        """Whether the server lives."""
         began = time.monotonic()
         try:
-            row = self.case(runtime, next(self.numbers), kind, state)
+            rows = self.case(runtime, next(self.numbers), kind, states)
         except OSError as error:   # such as no process for a program
             row = {"outcome": "not begun", "ok": False, "server_lives": False, "why": str(error)}
-        row = self.lines.add(repeat=repeat, kind=kind, state=state, at_s=round(began - self.begun, 1),
-                             seconds=round(time.monotonic() - began, 2), **row)
-        print("{kind:12} {state:14} {outcome:10} {note}".format(note=row.get("why", ""), **row), flush=True)
-        return row
+            rows = dict.fromkeys(states, row)
+        seconds = round(time.monotonic() - began, 2)
+        for state, row in rows.items():
+            row = self.lines.add(repeat=repeat, kind=kind, state=state, beside=len(states) - 1,
+                                 at_s=round(began - self.begun, 1), seconds=seconds, **row)
+            print("{kind:12} {state:14} {outcome:10} {note}".format(note=row.get("why", ""), **row),
+                  flush=True)
+        return all(row["server_lives"] for row in rows.values())
 
     def start_neighbour(self, runtime, number, state):
         doing = "computing" if state in APART else "idle" if state == "starting" else state
         return self.child(runtime, "neighbour", doing, self.options.mib, REST[self.options.device],
-                          tenant=f"neighbour{number}", priority=-1, **isolation(state == "strict"))
+                          tenant=f"{state}{number}", priority=-1, **isolation(state == "strict"))
 
-    def start_culprit(self, runtime, number, kind, state):
+    def start_culprit(self, runtime, number, kind, states):
         does = "none" if kind.startswith("kill_") else kind
-        rounds = ROUNDS[self.options.device] if state == "held" or kind == "kill_client" else 0
+        rounds = ROUNDS[self.options.device] if "held" in states or kind == "kill_client" else 0
         limits = {"endless": {"SMT_KERNEL_LIMIT": LIMIT}, "memory": {"SMT_MEMORY_LIMIT": MEMORY_LIMIT}}
         # A tenant that faults again and again would be refused.
         return self.child(runtime, "culprit", does, rounds, tenant=f"culprit{number}", priority=1,
                           guard=kind != "kill_client", **limits.get(kind, {}),
-                          **isolation(state == "beside_strict"))
+                          **isolation("beside_strict" in states))
 
-    def case(self, runtime, number, kind, state):
-        culprit = self.start_culprit(runtime, number, kind, state)
-        neighbour = None if state == "starting" else self.start_neighbour(runtime, number, state)
-        children = [child for child in (culprit, neighbour) if child]
-        started = all(child.wait_ready(PATIENCE) for child in children)
+    def case(self, runtime, number, kind, states):
+        """A row for each state."""
+        culprit = self.start_culprit(runtime, number, kind, states)
+        neighbours = {state: self.start_neighbour(runtime, number, state)
+                      for state in states if state != "starting"}
+        started = all(child.wait_ready(PATIENCE) for child in (culprit, *neighbours.values()))
         before = self.status(runtime)
         if not started or not self.await_standby(runtime, before["pid"]):
-            return self.failed(runtime, "the programs or the standby do not start", *children)
-        if kind == "kill_server" and state in GOES_ON and not self.await_described(runtime, len(children)):
-            return self.failed(runtime, "the standby does not get the sessions' states", *children)
+            return self.failed(runtime, "the programs or the standby do not start", states, culprit,
+                               *neighbours.values())
+        at_rest = sum(state in GOES_ON for state in states)
+        if kind == "kill_server" and at_rest and not self.await_described(runtime, at_rest + 1):
+            return self.failed(runtime, "the standby does not get the sessions' states", states, culprit,
+                               *neighbours.values())
         told = time.monotonic()
-        neighbour = neighbour or self.start_neighbour(runtime, number, state)
+        if "starting" in states:
+            neighbours["starting"] = self.start_neighbour(runtime, number, "starting")
         if kind in ("kill_server", "kill_keeper"):
             self.kill(runtime, kind, before["pid"])
         culprit.tell()
-        at_work = state == "held" or kind == "kill_client"
+        at_work = "held" in states or kind == "kill_client"
         if at_work and kind != "kill_server" and not wait_for(lambda: b"AT WORK" in culprit.out):
-            return self.failed(runtime, "the urgent program does not begin", neighbour, culprit)
-        if state == "held":
-            neighbour.tell()
+            return self.failed(runtime, "the urgent program does not begin", states, culprit,
+                               *neighbours.values())
+        if "held" in states:
+            neighbours["held"].tell()
         if kind == "kill_client":
             culprit.kill()
         ended = culprit.finish()
         fault = time.monotonic()
-        return self.aftermath(runtime, number, kind, state, before, neighbour, ended, (told, fault))
+        return self.aftermath(runtime, number, kind, before, neighbours, ended, (told, fault))
 
-    def aftermath(self, runtime, number, kind, state, before, neighbour, ended, times):
+    def aftermath(self, runtime, number, kind, before, neighbours, ended, times):
         told, fault = times
+        apart = "beside_strict" in neighbours
         new = self.start_new(runtime)
-        taken_over = kind in TAKEN_OVER and state != "beside_strict" and self.options.keeper == "takeover"
+        taken_over = kind in TAKEN_OVER and not apart and self.options.keeper == "takeover"
         if taken_over:
             self.await_successor(runtime, before["pid"])
-        neighbour.tell()
-        end, reason = neighbour.finish(), self.reason(runtime, number)
-        row = self.judge(kind, state, end, ended, reason, new)
-        row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
-                   **self.takeover(runtime, before["pid"]))
+        for neighbour in neighbours.values():
+            neighbour.tell()
+        ends = {state: neighbour.finish() for state, neighbour in neighbours.items()}
         after = self.status(runtime)
-        stays = kind in ("kill_client", "memory") or state == "beside_strict" and kind in TAKEN_OVER
-        if stays and after["pid"] != before["pid"]:
-            row.update(ok=False, why=row["why"] + "; the shared server did not stay")
-        row["server_lives"] = after["pid"] != 0 and (stays or taken_over)
-        return row
+        stays = kind in ("kill_client", "memory") or apart and kind in TAKEN_OVER
+        rows = {}
+        for state, end in ends.items():
+            row = self.judge(kind, state, end, ended, self.reason(runtime, f"{state}{number}"), new)
+            row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
+                       **self.takeover(runtime, before["pid"]))
+            if stays and after["pid"] != before["pid"]:
+                row.update(ok=False, why=row["why"] + "; the shared server did not stay")
+            row["server_lives"] = after["pid"] != 0 and (stays or taken_over)
+            rows[state] = row
+        return rows
 
     def status(self, runtime):
         return runtime.status() or {"pid": 0}
@@ -193,9 +213,9 @@ class Faults:
         return wait_for(lambda: said.search(whole_log(runtime)))
 
     def await_described(self, runtime, sessions):
-        """All of them would go on."""
+        """So many of them would go on."""
         return (self.options.keeper != "takeover"
-                or wait_for(lambda: self.status(runtime).get("carried") == sessions))
+                or wait_for(lambda: self.status(runtime).get("carried", 0) >= sessions))
 
     def await_successor(self, runtime, pid):
         if self.options.keeper == "takeover":
@@ -208,9 +228,9 @@ class Faults:
             return {}
         return {"carried": int(found[1]), "sessions": int(found[2]), "takeover_ms": int(found[3])}
 
-    def reason(self, runtime, number):
+    def reason(self, runtime, tenant):
         """Why the neighbour was not carried over, by the log; empty: it was."""
-        found = re.search(rf"\(neighbour{number}, pid \d+\): it ends, as it cannot go on in another "
+        found = re.search(rf"\({tenant}, pid \d+\): it ends, as it cannot go on in another "
                           r"process: (.*)", whole_log(runtime))
         return found[1] if found else ""
 
@@ -238,14 +258,15 @@ class Faults:
                             + tail(end["err"], 400))
         return {**row, "ok": not problems, "why": "; ".join(problems)}
 
-    def failed(self, runtime, why, *children):
+    def failed(self, runtime, why, states, *children):
         for child in children:
             if child.process.poll() is None:
                 child.kill()
         ends = [child.finish() for child in children]
         said = " ".join(end["out"] + end["err"] for end in ends)
-        return {"outcome": "not begun", "ok": False, "server_lives": False,
-                "why": f"{why}: {tail(said, 300)} {runtime.log(600)}"}
+        row = {"outcome": "not begun", "ok": False, "server_lives": False,
+               "why": f"{why}: {tail(said, 300)} {runtime.log(600)}"}
+        return dict.fromkeys(states, row)
 
     def figures(self):
         """By state: how the cases ended, and quantiles of the times."""
@@ -266,7 +287,8 @@ class Faults:
     def write(self, left):
         figures = self.figures()
         described = {"device": self.options.device or "gpu", "mib": self.options.mib,
-                     "keeper": self.options.keeper, "not_begun": left, "states": figures,
+                     "keeper": self.options.keeper, "together": self.options.together,
+                     "not_begun": left, "states": figures,
                      "cases": self.lines.all}
         with open(os.path.join(self.options.out, "faults.json"), "w") as file:
             json.dump(described, file, indent=1)
@@ -281,7 +303,15 @@ class Faults:
         print("\n" + table(self.lines.all, self.options.keeper))
         broken = sum(not row["ok"] for row in self.lines.all)
         print(f"\n{len(self.lines.all)} runs in {time.monotonic() - self.begun:.0f} s, {broken} of them "
-              "with a broken promise" + (f"; {left} were not begun: the time was over" if left else ""))
+              "with a broken promise"
+              + (f"; {left} faults were not begun: the time was over" if left else ""))
+
+
+def beside_one_fault(states, together):
+    """The states in groups: of neighbours of one fault."""
+    alone = [(state,) for state in states if not together or state in ("held", "beside_strict")]
+    group = tuple(state for state in states if (state,) not in alone)
+    return [group, *alone] if group else alone
 
 
 def isolation(strict):
@@ -319,6 +349,8 @@ def main():
     parser.add_argument("--kinds", help="default: all")
     parser.add_argument("--states", default=",".join(STATES))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--together", action="store_true",
+                        help="a neighbour in every state beside each fault")
     parser.add_argument("--at-once", type=int, default=1, metavar="SERVERS")
     parser.add_argument("--mib", type=int, default=64, help="of the neighbour's memory")
     parser.add_argument("--budget", type=float, default=3600)
