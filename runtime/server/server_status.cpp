@@ -6,6 +6,7 @@
 #include "runtime/server/peer.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/unpinning.h"
 
 namespace smt::runtime::server {
 

@@ -21,7 +21,8 @@ constexpr auto kLookOften = std::chrono::milliseconds(2);  // while a program is
 constexpr auto kLookIdle = std::chrono::milliseconds(50);  // else: whether programs are idle
 constexpr auto kMovesNow = std::chrono::seconds(1);        // after a step the next one may come soon
 constexpr auto kGrows = std::chrono::seconds(10);          // after an allocation, likewise
-constexpr uint64_t kMostPrepared = 16ull << 30;            // of one move, while it pins what it needs more
+constexpr uint64_t kForeseen = 16ull << 30;  // of the first moves, while they pin what they need more
+constexpr uint64_t kNextMove = 4ull << 30;   // later moves mostly take what others give back meanwhile
 
 double part_of(settings::Id per_cent) { return static_cast<double>(settings::number_of(per_cent)) / 100; }
 
@@ -164,25 +165,30 @@ std::string Swapper::called(uint32_t session) {
     return borrowed.sessions.empty() ? "a program that has ended" : borrowed.sessions.front()->called();
 }
 
-// Host memory for the next move, ahead of it, as to pin it takes longer than the copy: for what a program on
-// the device has to give back for those that are out; and before one is out, as soon as it is to be seen,
-// when programs have more than half of what they may have, and take more.
+// Host memory for the next move, ahead of it, as to pin it takes longer than the copy. While programs take
+// more memory, and have more than half of what they may have, the next allocation may push out as much as the
+// second largest has; later, what a program on the device has to give back for those that are out.
 void Swapper::prepare(const std::vector<Program>& programs) {
-    uint64_t away = 0, here = 0, second = 0, all = 0;
+    uint64_t away = 0, here = 0, all_here = 0, all = 0, largest = 0, second = 0;
     for (const Program& each : programs) {
+        const uint64_t has = each.here + each.away;
+        all += has;
+        second = std::max(second, std::min(largest, has));
+        largest = std::max(largest, has);
         if (each.out) away = std::max(away, each.away);
         if (each.out || each.stays) continue;
-        all += each.here;
-        second = std::max(second, std::min(here, each.here));
+        all_here += each.here;
         here = std::max(here, each.here);
     }
     const TimePoint now = MemoryTurns::Clock::now();
-    if (all > all_here_) grown_ = now;
-    all_here_ = all;
+    if (all > all_) grown_ = now;
+    all_ = all;
     SpareBlocks& blocks = *server_.unpinning().blocks();
     if (away) blocks.use();
-    const bool foreseen = away == 0 && second && now < grown_ + kGrows && free_bytes() < all;
-    blocks.want(std::min({foreseen ? second : away, here, kMostPrepared}), now < stepped_ + kMovesNow);
+    const auto grew = now - grown_;
+    const bool foreseen = second && (away ? grew < kMovesNow : grew < kGrows && free_bytes() < all_here);
+    blocks.want(foreseen ? std::min(second, kForeseen) : std::min({away, here, kNextMove}),
+                now < stepped_ + kMovesNow);
 }
 
 protocol::TurnFigures Swapper::figures(uint32_t session) const {

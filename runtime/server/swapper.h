@@ -121,8 +121,8 @@ private:
     Server& server_;
     MemoryTurns turns_;          // the thread's own
     TimePoint stepped_{};        // likewise: the last step
-    TimePoint grown_{};          // likewise: programs had more memory here than when it looked before
-    uint64_t all_here_ = 0;      // likewise: that memory
+    TimePoint grown_{};          // likewise: programs had more memory than when it looked before
+    uint64_t all_ = 0;           // likewise: that memory
     std::vector<Program> seen_;  // likewise
     mutable std::mutex mutex_;   // guards what follows; a leaf lock
     std::condition_variable changed_, answered_;

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "tests/memory/chunk_device.h"
 
@@ -18,13 +20,37 @@ constexpr uint64_t kBytes = 64 << 10;
 struct Spare {
     explicit Spare(uint64_t limit = 0) : account(std::make_shared<MemoryAccount>(limit)) {
         device.pins = [this] {
+            ++pins;
             if (takes != 0s) now += takes;
+            if (while_pinning) while_pinning();
         };
-        blocks = std::make_shared<SpareBlocks>(device.driver(), [this] { return now; });
+        blocks = std::make_shared<SpareBlocks>(device.driver(), [this] {
+            if (std::this_thread::get_id() == awaited) looked = true;
+            return now;
+        });
     }
     std::shared_ptr<HostBlock> take(uint64_t bytes) { return blocks->take(bytes, account, &missing); }
 
+    // A helper that has nothing to make, until it has seen that.
+    void helps_in_vain(size_t number) {
+        bool made = false;
+        std::thread helper([&] {
+            while (!awaited_is_set) std::this_thread::yield();
+            made = blocks->help(number);
+        });
+        awaited = helper.get_id();
+        awaited_is_set = true;
+        while (!looked) std::this_thread::yield();
+        blocks->leave();  // which it looks for when it has looked for work
+        helper.join();
+        CHECK_FALSE(made);
+    }
+
     tests::ChunkDevice device;
+    std::atomic<int> pins = 0;
+    std::function<void()> while_pinning;
+    std::atomic<std::thread::id> awaited{};
+    std::atomic<bool> awaited_is_set = false, looked = false;  // the awaited thread holds the blocks' lock
     SpareBlocks::Clock::time_point now{1h};
     SpareBlocks::Clock::duration takes{};  // to pin a block
     MemoryAccountPointer account;
@@ -103,24 +129,27 @@ TEST_CASE("spare blocks: helpers make what a move still needs while it makes its
     CHECK(spare.blocks->help(0));
     CHECK(spare.blocks->help(1));
     CHECK(spare.blocks->spare_bytes() == HostBlock::kLargest + kBytes);
-    const int pinned = spare.device.pinned;
     const auto second = spare.take(all - HostBlock::kLargest), third = spare.take(kBytes);
     CHECK((second->bytes() == HostBlock::kLargest && third->bytes() == kBytes));
-    CHECK(spare.device.pinned == pinned);
-    std::thread helper([&] { CHECK_FALSE(spare.blocks->help(0)); });  // there is nothing to make
-    spare.blocks->leave();
-    helper.join();
-    CHECK(spare.device.pinned == pinned);
+    spare.helps_in_vain(0);
+    CHECK(spare.pins == 3);
 }
 
 TEST_CASE("spare blocks: one helper is enough where nothing moves", "[spare_blocks]") {
     Spare spare;
     spare.blocks->want(kBytes, false);
-    std::thread second([&] { CHECK_FALSE(spare.blocks->help(1)); });
-    CHECK(spare.blocks->help(0));
-    spare.blocks->leave();
-    second.join();
-    CHECK(spare.device.pinned == 1);
+    SECTION("the other one waits") {
+        spare.helps_in_vain(1);
+        CHECK(spare.pins == 0);
+    }
+    SECTION("that one makes what is wanted") {
+        CHECK(spare.blocks->help(0));
+        CHECK(spare.blocks->spare_bytes() == kBytes);
+    }
+    SECTION("where something moves both do") {
+        spare.blocks->want(kBytes, true);
+        CHECK(spare.blocks->help(1));
+    }
 }
 
 TEST_CASE("spare blocks: where pinned memory ends helpers wait, and moves take what there is",
@@ -131,35 +160,72 @@ TEST_CASE("spare blocks: where pinned memory ends helpers wait, and moves take w
     CHECK(spare.blocks->help(0));  // it has tried
     CHECK(spare.blocks->spare_bytes() == 0);
     CHECK(spare.blocks->figures().made_bytes == 0);
-    spare.device.fails_at["cuMemHostRegister"] = 1;
-    const auto block = spare.take(kBytes);
-    REQUIRE(block);
-    CHECK_FALSE(block->pinned());
-    spare.now += 11s;
-    CHECK(spare.blocks->help(0));
-    CHECK(spare.blocks->spare_bytes() == kBytes);
+    SECTION("a move takes pageable memory") {
+        spare.device.fails_at["cuMemHostRegister"] = 1;
+        const auto block = spare.take(kBytes);
+        REQUIRE(block);
+        CHECK_FALSE(block->pinned());
+    }
+    SECTION("helpers wait for a while") {
+        spare.helps_in_vain(0);
+        CHECK(spare.pins == 0);
+    }
+    SECTION("and try again") {
+        spare.now += 11s;
+        CHECK(spare.blocks->help(0));
+        CHECK(spare.blocks->spare_bytes() == kBytes);
+    }
 }
 
-TEST_CASE("spare blocks: helpers keep to the bound, and a move waits for the block that they make",
-          "[spare_blocks]") {
+TEST_CASE("spare blocks: helpers keep to the bound", "[spare_blocks]") {
     Spare spare;
     spare.blocks->bound(2 * kBytes, kBytes);
     spare.blocks->want(8 * kBytes, true);
-    std::atomic<int> made{0};
-    const auto helps = [&](size_t number) {
-        while (spare.blocks->help(number)) ++made;
+    const auto one = spare.take(kBytes);
+    CHECK(spare.blocks->help(0));
+    spare.helps_in_vain(0);
+    CHECK(spare.pins == 2);
+    const auto other = spare.take(kBytes);
+    CHECK(other);
+    CHECK_FALSE(spare.take(kBytes));
+    CHECK(spare.missing == kBytes);
+}
+
+TEST_CASE("spare blocks: a move waits for the last block, which a helper makes", "[spare_blocks]") {
+    Spare spare;
+    spare.blocks->bound(kBytes, kBytes);
+    spare.blocks->want(kBytes, true);
+    spare.awaited = std::this_thread::get_id();
+    std::atomic<bool> makes{false};
+    spare.while_pinning = [&] {
+        makes = true;
+        while (!spare.looked) std::this_thread::yield();  // the move has the lock until it waits
     };
-    std::thread first(helps, 0), second(helps, 1);
+    spare.looked = false;
+    std::thread helper([&] { spare.blocks->help(0); });
+    while (!makes) std::this_thread::yield();
+    CHECK(spare.take(kBytes));
+    helper.join();
+    CHECK(spare.pins == 1);
+}
+
+TEST_CASE("spare blocks: a move and helpers at the same time", "[spare_blocks]") {
+    Spare spare;
+    spare.blocks->bound(2 * kBytes, kBytes);
+    spare.blocks->want(8 * kBytes, true);
+    std::vector<std::thread> helpers;
+    for (size_t i = 0; i < 2; ++i)
+        helpers.emplace_back([&, i] {
+            while (spare.blocks->help(i)) {
+            }
+        });
     for (int i = 0; i < 200; ++i) {
         const auto one = spare.take(kBytes), other = spare.take(kBytes);
-        CHECK((one && other));  // also while a helper makes the second one
+        CHECK((one && other));
         CHECK_FALSE(spare.take(kBytes));
-        CHECK(spare.missing == kBytes);
     }
     spare.blocks->leave();
-    first.join();
-    second.join();
-    CHECK(made <= 2);
+    for (std::thread& each : helpers) each.join();
     CHECK(spare.device.pinned == 2);
 }
 

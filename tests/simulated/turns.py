@@ -31,6 +31,10 @@ class Crowd(Pauses):
     def turns(self, tenant):
         return self.tenants()[tenant]["turns"]
 
+    def memory(self):
+        return subprocess.run([self.smt, "status", "--memory"], env=self.environment, check=True,
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
+
     def wait_for_turns(self, tenants, count):
         deadline = time.monotonic() + PATIENCE
         while min(self.turns(tenant)["turns"] for tenant in tenants) < count:
@@ -58,8 +62,7 @@ def in_turns(smt, programs, tenants, **settings):
         for tenant in tenants:
             turns = status[tenant]["turns"]
             assert turns["out_bytes"] > 0 and turns["in_bytes"] > 0 and turns["moves"] >= 2, turns
-        shown = subprocess.run([smt, "status", "--memory"], env=place.environment, check=True,
-                               capture_output=True, text=True, timeout=PATIENCE).stdout
+        shown = place.memory()
         for tenant in tenants:
             assert re.search(rf"{tenant} +\d+ .*\n", shown), shown
             assert re.search(rf"  {tenant} .*MiB moved out in [\d.]+ s, [\d.]+ MiB in in [\d.]+ s, \d+ turns",
@@ -130,6 +133,22 @@ def turns_as_much_as_needed(smt, programs):
         assert said == "right\n", said
         place.end(other, "bob")
         end(program)
+
+
+def turns_ahead(smt, programs):
+    """Two programs that fit, and have most of the device: host memory is pinned before anything moves."""
+    with Crowd(smt, programs) as place:
+        first, *_ = place.hold("alice", 60)
+        assert not re.search("host memory for moves", place.memory()), place.memory()
+        second, answer, _ = place.hold("bob", 40)
+        assert answer == "CUDA_SUCCESS", place.log()
+        deadline = time.monotonic() + PATIENCE
+        while not re.search(r"host memory for moves: 40\.0 MiB pinned now", place.memory()):
+            assert time.monotonic() < deadline, place.memory()
+            time.sleep(0.02)
+        assert place.turns("alice")["moves"] == place.turns("bob")["moves"] == 0
+        place.end(second, "bob")
+        place.end(first, "alice")
 
 
 def turns_killed(smt, programs):

@@ -120,7 +120,7 @@ void SpareBlocks::want(uint64_t bytes, bool soon) {
 // Bytes of the block that a helper makes next; 0: none.
 uint64_t SpareBlocks::to_make(size_t helper) const {
     const uint64_t wanted = needed_ + (helper == 0 || soon_ ? wanted_ : 0), have = spare_now() + ahead_;
-    if (have >= wanted || now_() < no_room_until_) return 0;
+    if (now_() < no_room_until_ || have >= wanted) return 0;
     const uint64_t bytes = each_ ? each_ : std::min(wanted - have, HostBlock::kLargest);
     return lent_ + spare_now() + making_ + bytes <= most_ ? bytes : 0;
 }
