@@ -7,6 +7,7 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/place.h"
+#include "interpose/driver/queries.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -262,6 +263,27 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUresult status, CUmemAllocation
     const bool known = status == CUDA_SUCCESS && prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
     if (known) prop->location.id = this_session().device();
     return status;
+}
+
+CUresult cuMemGetAccess(CUresult status, unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr ptr) {
+    driver::Range range;
+    if (status != CUDA_SUCCESS || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        !driver::find_range(ptr, range) || location->id == range.session->device())
+        return status;
+    if (!device_exists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    Session* const peer = place_of_session(location->id);
+    *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (!peer || !(range.peers & driver::bit_of(*peer))) return CUDA_SUCCESS;
+    const InSession in(peer);
+    RemoteCall call(protocol::Op::kPeerAccess, sizeof(protocol::Address));
+    if (!call.open()) return call.status();
+    call.in(protocol::Address{ptr});
+    SMT_TRY(call.wait());
+    uint64_t open = 0;
+    call.out(&open);
+    *flags = open;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemUnmap(CUresult status, CUdeviceptr ptr, size_t size) {
