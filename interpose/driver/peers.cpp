@@ -22,10 +22,11 @@ using protocol::SharedKind;
 
 namespace {
 
-// The sessions whose kernels may access all of a session's memory. Changed with peers_lock held, which is not
-// held while memory is closed: that waits for the peer's work.
+// The sessions whose kernels may access all of a session's memory. Changed with the session's lock held,
+// which is not held while memory is closed: that waits for the peer's work. It is held while memory is
+// opened, so a server that hangs holds up calls that open that session's memory, and no other session's.
 constinit PerSession<std::atomic<uint32_t>> accessors;
-constinit pthread_mutex_t peers_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit PerSession<pthread_mutex_t> peers_locks;  // zeros are PTHREAD_MUTEX_INITIALIZER
 
 uint32_t bit_of(const Session& session) { return 1u << session.number(); }
 
@@ -118,7 +119,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned int flags) {
     SMT_TRY(::cuDeviceCanAccessPeer(&can, pair.here->device(), pair.there->device()));
     if (!can) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     const InSession in(pair.there);
-    Lock lock(peers_lock);
+    Lock lock(peers_locks.here());
     std::atomic<uint32_t>& having = accessors.here();
     if (having.load() & bit_of(*pair.here)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     having.fetch_or(bit_of(*pair.here));  // first: what is allocated from now on is opened by open_to_peers()
@@ -136,7 +137,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
     SMT_TRY(find_pair(context, pair));
     const InSession in(pair.there);
     {
-        Lock lock(peers_lock);
+        Lock lock(peers_locks.here());
         if (!(accessors.here().fetch_and(~bit_of(*pair.here)) & bit_of(*pair.here)))
             return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
     }
@@ -146,7 +147,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
 
 CUresult open_to_peers(uint64_t address) {
     if (accessors.here().load() == 0) return CUDA_SUCCESS;
-    Lock lock(peers_lock);
+    Lock lock(peers_locks.here());
     CUresult status = CUDA_SUCCESS;
     for_each_session(accessors.here().load(), [&](Session& peer) {
         if (status != CUDA_SUCCESS) return;

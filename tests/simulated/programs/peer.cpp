@@ -342,6 +342,26 @@ void lost() {
     preload::say("one is left");
 }
 
+// While the third device's server stands still, a thread waits for it; what the other two have with each
+// other goes on.
+void hung(const Device& third) {
+    devices[0].allocate();
+    preload::say("ready");
+    std::getchar();
+    std::thread waits([&] { third.reach(devices[0]); });
+    for (int round = 0; round < 300; ++round) {
+        devices[0].reach(devices[1]);
+        devices[1].use();
+        CHECK(cuMemFree(devices[1].allocate()));
+        devices[0].use();
+        CHECK(cuCtxDisablePeerAccess(devices[1].context));
+    }
+    preload::say("others go on");
+    waits.join();
+    const CUdeviceptr memory = devices[0].allocate();
+    compute(third, devices[0], memory, memory, 5);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -356,5 +376,10 @@ int main(int count, char** arguments) {
     if (what == "refused") return refused(), 0;
     if (what == "before" || what == "after" || what == "freed") return wild(what), 0;
     if (what == "lost") return lost(), 0;
+    if (what == "hung") {
+        Device third;
+        third.open(2);
+        return hung(third), 0;
+    }
     return 2;
 }
