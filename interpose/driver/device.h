@@ -18,6 +18,10 @@ CUresult cuDeviceGetP2PAttribute(CUresult status, int* value, CUdevice_P2PAttrib
 CUresult cuMemGetAllocationPropertiesFromHandle(CUresult status, CUmemAllocationProp* prop,
                                                 CUmemGenericAllocationHandle handle);
 
+// In peers.cpp: of another device than the memory's, what is open there. The server knows the memory's alone.
+CUresult cuMemGetAccess(CUresult status, unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr ptr);
+
 // In peers.cpp: closes to other devices what was unmapped.
 CUresult cuMemUnmap(CUresult status, CUdeviceptr ptr, size_t size);
 

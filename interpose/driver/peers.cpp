@@ -7,6 +7,7 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/place.h"
+#include "interpose/driver/queries.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -21,10 +22,11 @@ using protocol::SharedKind;
 
 namespace {
 
-// The sessions whose kernels may access all of a session's memory. Changed with peers_lock held, which is not
-// held while memory is closed: that waits for the peer's work.
+// The sessions whose kernels may access all of a session's memory. Changed with the session's lock held,
+// which is not held while memory is closed: that waits for the peer's work. It is held while memory is
+// opened, so a server that hangs holds up calls that open that session's memory, and no other session's.
 constinit PerSession<std::atomic<uint32_t>> accessors;
-constinit pthread_mutex_t peers_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit PerSession<pthread_mutex_t> peers_locks;  // zeros are PTHREAD_MUTEX_INITIALIZER
 
 uint32_t bit_of(const Session& session) { return 1u << session.number(); }
 
@@ -117,7 +119,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned int flags) {
     SMT_TRY(::cuDeviceCanAccessPeer(&can, pair.here->device(), pair.there->device()));
     if (!can) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     const InSession in(pair.there);
-    Lock lock(peers_lock);
+    Lock lock(peers_locks.here());
     std::atomic<uint32_t>& having = accessors.here();
     if (having.load() & bit_of(*pair.here)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     having.fetch_or(bit_of(*pair.here));  // first: what is allocated from now on is opened by open_to_peers()
@@ -135,7 +137,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
     SMT_TRY(find_pair(context, pair));
     const InSession in(pair.there);
     {
-        Lock lock(peers_lock);
+        Lock lock(peers_locks.here());
         if (!(accessors.here().fetch_and(~bit_of(*pair.here)) & bit_of(*pair.here)))
             return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
     }
@@ -145,7 +147,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
 
 CUresult open_to_peers(uint64_t address) {
     if (accessors.here().load() == 0) return CUDA_SUCCESS;
-    Lock lock(peers_lock);
+    Lock lock(peers_locks.here());
     CUresult status = CUDA_SUCCESS;
     for_each_session(accessors.here().load(), [&](Session& peer) {
         if (status != CUDA_SUCCESS) return;
@@ -262,6 +264,27 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUresult status, CUmemAllocation
     const bool known = status == CUDA_SUCCESS && prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
     if (known) prop->location.id = this_session().device();
     return status;
+}
+
+CUresult cuMemGetAccess(CUresult status, unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr ptr) {
+    driver::Range range;
+    if (status != CUDA_SUCCESS || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        !driver::find_range(ptr, range) || location->id == range.session->device())
+        return status;
+    if (!device_exists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    Session* const peer = place_of_session(location->id);
+    *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (!peer || !(range.peers & driver::bit_of(*peer))) return CUDA_SUCCESS;
+    const InSession in(peer);
+    RemoteCall call(protocol::Op::kPeerAccess, sizeof(protocol::Address));
+    if (!call.open()) return call.status();
+    call.in(protocol::Address{ptr});
+    SMT_TRY(call.wait());
+    uint64_t open = 0;
+    call.out(&open);
+    *flags = open;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemUnmap(CUresult status, CUdeviceptr ptr, size_t size) {

@@ -33,13 +33,6 @@ Session* place_of_device(CUdevice device) {
     return session;
 }
 
-Session* place_of_session(CUdevice device) {
-    const uint32_t count = session_count.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < count; ++i)
-        if (sessions[i].device() == device) return &sessions[i];
-    return nullptr;
-}
-
 Session* place_of_object(uint64_t id) {
     const uint32_t count = session_count.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < count; ++i)

@@ -28,8 +28,6 @@ Session* place_of(CUfunction handle);
 Session* place_of_memory(uint64_t address);
 // Null: there is no such device.
 Session* place_of_device(CUdevice device);
-// The device's session, if there is one.
-Session* place_of_session(CUdevice device);
 // Of an object of a server's, a graph for example, by its id.
 Session* place_of_object(uint64_t id);
 

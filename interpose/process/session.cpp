@@ -102,4 +102,11 @@ bool Session::server_lives_sometimes() {
     return server_lives();
 }
 
+Session* place_of_session(CUdevice device) {
+    const uint32_t count = session_count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; ++i)
+        if (sessions[i].device() == device) return &sessions[i];
+    return nullptr;
+}
+
 }  // namespace smt::interpose

@@ -72,6 +72,8 @@ private:
 extern constinit Session sessions[kMostSessions];
 // How many were opened, or tried in vain. Set by transport/connect.cpp.
 extern constinit std::atomic<uint32_t> session_count;
+// The device's session; null: it has none.
+Session* place_of_session(CUdevice device);
 inline bool several_sessions() { return session_count.load(std::memory_order_relaxed) > 1; }
 inline uint32_t Session::number() const { return static_cast<uint32_t>(this - sessions); }
 

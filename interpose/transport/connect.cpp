@@ -76,14 +76,6 @@ bool name_server(CUdevice device, ServerName& name) {
     return true;
 }
 
-// Null: there is none.
-Session* find_session(CUdevice device) {
-    const uint32_t count = session_count.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < count; ++i)
-        if (sessions[i].device() == device) return &sessions[i];
-    return nullptr;
-}
-
 // With state_lock held. The next session is the device's.
 CUresult connect_locked(CUdevice device) {
     ServerName name;
@@ -163,14 +155,14 @@ void settle_fallback() {
 }
 
 CUresult connect(CUdevice device, Session** session) {
-    Session* found = find_session(device);
+    Session* found = place_of_session(device);
     CUresult status = CUDA_SUCCESS;
     if (!found) {
         pthread_mutex_lock(&state_lock);
-        found = find_session(device);
+        found = place_of_session(device);
         if (!found && ready()) {
             status = connect_locked(device);
-            found = find_session(device);
+            found = place_of_session(device);
         } else if (!found && !native()) {
             status = not_ready();
         }

@@ -97,6 +97,7 @@ enum class Op : uint16_t {
     kClosePeer = 89,    // AddressRange: what kOpenShared opened in it as SharedKind::kPeer -> status
     kMemMap = 90,       // MemMap -> status
     kSetAccess = 91,    // SetAccess -> status
+    kPeerAccess = 92,   // Address of a peer's -> u64 CUmemAccess_flags: what is open here
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.

@@ -8,6 +8,8 @@ memory that processes on two GPUs share.
 import os
 import pathlib
 import re
+import select
+import signal
 import socket
 import struct
 import subprocess
@@ -89,6 +91,25 @@ def peers_lose_one(smt, programs):
         subprocess.run(["kill", "-KILL", pid], check=True)
         output, _ = program.communicate("on\n", timeout=PATIENCE)
         assert program.returncode == 0 and "one is left" in output and "lost the server" in output, output
+
+
+def peers_hung(smt, programs):
+    """A server that stands still holds up the calls that open memory there, and no others."""
+    with Machine(smt, programs, gpus=3) as machine:
+        program = machine.start("all", "peer", "hung", stdin=subprocess.PIPE)
+        line = program.stdout.readline()
+        assert line == "ready\n", line + program.stdout.read()
+        pid = int(machine.command("server", "start", "--gpu", "2").split("process ")[1])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            program.stdin.write("on\n")
+            program.stdin.flush()
+            if not select.select([program.stdout], [], [], PATIENCE)[0]:
+                program.kill()
+            assert program.stdout.readline() == "others go on\n"
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        end(program)
 
 
 def peers_far_apart(smt, programs):

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 from place import MANAGED, PATIENCE, Place, finish, runs, wait_for
 
@@ -393,7 +392,7 @@ def standby_stopped(smt, programs):
         assert culprit.stdout.readline() == "ready\n"
         os.kill(standby, signal.SIGSTOP)
         fault(place)
-        time.sleep(0.2)
+        place.wait_for_line("it ends, as it cannot go on in another process")   # the others are to be sent
         os.kill(standby, signal.SIGKILL)
         for program in (survivor, culprit):
             output = program.communicate("go\n", timeout=PATIENCE)[0]

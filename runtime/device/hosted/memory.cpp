@@ -19,7 +19,7 @@ constexpr uint64_t kMostAddresses = 1ull << 44;  // of one reservation
 struct Mapping {
     uint64_t bytes;
     CUmemGenericAllocationHandle handle;
-    bool writable = false;
+    CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 };
 struct Registered {
     uint64_t bytes;
@@ -90,7 +90,9 @@ bool known(uint64_t address, uint64_t bytes) {
     }
     for (uint64_t end = address + bytes; address < end;) {  // mappings side by side are one
         auto found = containing(memory_state().mappings, address, of_mapping);
-        if (found == memory_state().mappings.end() || !found->second.writable) return false;
+        if (found == memory_state().mappings.end() ||
+            found->second.access != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return false;
         address = found->first + found->second.bytes;
     }
     return true;
@@ -223,8 +225,16 @@ DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const C
     if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
     for (auto it = memory_state().mappings.lower_bound(address);
          it != memory_state().mappings.end() && it->first < address + bytes; ++it) {
-        it->second.writable = protection == (PROT_READ | PROT_WRITE);
+        it->second.access = access[0].flags;
     }
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation*, CUdeviceptr address) {
+    DRIVER_ASKED(cuMemGetAccess, "%llx", address);
+    Lock lock(world());
+    const auto found = containing(memory_state().mappings, address, of_mapping);
+    if (found == memory_state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    *flags = found->second.access;
     return CUDA_SUCCESS;
 }
 

@@ -164,6 +164,7 @@ void fill(DriverApi& api) {
     HAS(cuMemMap);
     HAS(cuMemUnmap);
     HAS(cuMemSetAccess);
+    HAS(cuMemGetAccess);
     HAS(cuMemAlloc_v2);
     HAS(cuMemFree_v2);
     HAS(cuMemHostRegister_v2);

@@ -23,6 +23,7 @@ CUresult handle_share(Call& call);
 CUresult handle_open_shared(Call& call);
 CUresult handle_close_shared(Call& call);
 CUresult handle_close_peer(Call& call);
+CUresult handle_peer_access(Call& call);
 // memory/served_virtual_memory.cpp
 CUresult handle_mem_map(Call& call);
 CUresult handle_set_access(Call& call);

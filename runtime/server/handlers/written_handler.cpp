@@ -100,6 +100,8 @@ Handler written_handler(protocol::Op op) {
             return handle_close_shared;
         case Op::kClosePeer:
             return handle_close_peer;
+        case Op::kPeerAccess:
+            return handle_peer_access;
         case Op::kMemMap:
             return handle_mem_map;
         case Op::kSetAccess:

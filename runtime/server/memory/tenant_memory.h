@@ -131,6 +131,7 @@ public:
     bool open_otherwise(const SharedBlock& block) const;
     CUresult open_peer(const SharedBlock& block);
     CUresult close_peer(CUdeviceptr address, uint64_t bytes);
+    bool peer_is_open(CUdeviceptr address) const;  // a block of open_peer() contains it
     bool exportable(CUmemGenericAllocationHandle handle) const;
 
     // The allocation or mapping that contains the address; bytes 0: none.

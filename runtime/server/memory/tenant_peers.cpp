@@ -80,6 +80,15 @@ CUresult TenantMemory::close_peer(CUdeviceptr address, uint64_t bytes) {
     return any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+bool TenantMemory::peer_is_open(CUdeviceptr address) const {
+    Lock lock(mutex_);
+    return std::any_of(peer_chunks_.begin(), peer_chunks_.end(), [&](const auto& chunk) {
+        const auto behind = chunk.second.blocks.upper_bound(address);
+        return behind != chunk.second.blocks.begin() &&
+               address - std::prev(behind)->first < std::prev(behind)->second;
+    });
+}
+
 CUresult TenantMemory::map_peer(uint64_t base, const PhysicalPointer& memory) {
     const uint64_t bytes = memory->bytes();
     SMT_TRY(open_window(base, bytes));

@@ -162,6 +162,12 @@ void access() {
     compute(devices[0], devices[1], memory, memory, 60);
 }
 
+CUresult access_of_device(CUdeviceptr address, int ordinal) {
+    const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
+    unsigned long long flags = 0;
+    return cuMemGetAccess(&flags, &location, address);
+}
+
 struct Mapping {
     CUdeviceptr address = 0;
     size_t bytes = 0;
@@ -176,6 +182,12 @@ struct Mapping {
         std::vector<CUmemAccessDesc> all;
         for (int each : ordinals) all.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {each}}, flags});
         CHECK(cuMemSetAccess(address, bytes, all.data(), all.size()));
+    }
+    unsigned long long allowed(int ordinal) const {
+        const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
+        unsigned long long flags = 0;
+        CHECK(cuMemGetAccess(&flags, &location, address));
+        return flags;
     }
     void end() const {
         CHECK(cuMemUnmap(address, bytes));
@@ -195,7 +207,11 @@ void mapped_by(const Device& owner, const Device& other) {
         Mapping own, its;
         owner.use();
         own.map(memory, 4u << 20);
+        own.allow({owner.ordinal});
+        REQUIRE(own.allowed(owner.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        REQUIRE(own.allowed(other.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
         own.allow({owner.ordinal, other.ordinal});
+        REQUIRE(own.allowed(other.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         compute(other, owner, own.address, own.address + (2u << 20), 70);
         other.use();  // the same memory at another address
         its.map(memory, 4u << 20);
@@ -210,6 +226,9 @@ void mapped_by(const Device& owner, const Device& other) {
         expect(its.address + (3u << 20), 70, 4);
         its.end();
         own.allow({other.ordinal}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        REQUIRE(own.allowed(owner.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        REQUIRE(own.allowed(other.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        FAILS(access_of_device(own.address, 7), CUDA_ERROR_INVALID_DEVICE);
         own.allow({other.ordinal});
         compute(other, owner, own.address, own.address + (2u << 20), 80);
         own.end();
@@ -323,6 +342,26 @@ void lost() {
     preload::say("one is left");
 }
 
+// While the third device's server stands still, a thread waits for it; what the other two have with each
+// other goes on.
+void hung(const Device& third) {
+    devices[0].allocate();
+    preload::say("ready");
+    std::getchar();
+    std::thread waits([&] { third.reach(devices[0]); });
+    for (int round = 0; round < 300; ++round) {
+        devices[0].reach(devices[1]);
+        devices[1].use();
+        CHECK(cuMemFree(devices[1].allocate()));
+        devices[0].use();
+        CHECK(cuCtxDisablePeerAccess(devices[1].context));
+    }
+    preload::say("others go on");
+    waits.join();
+    const CUdeviceptr memory = devices[0].allocate();
+    compute(third, devices[0], memory, memory, 5);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -337,5 +376,10 @@ int main(int count, char** arguments) {
     if (what == "refused") return refused(), 0;
     if (what == "before" || what == "after" || what == "freed") return wild(what), 0;
     if (what == "lost") return lost(), 0;
+    if (what == "hung") {
+        Device third;
+        third.open(2);
+        return hung(third), 0;
+    }
     return 2;
 }

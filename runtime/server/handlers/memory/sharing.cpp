@@ -140,4 +140,13 @@ CUresult handle_close_peer(Call& call) {
     return call.session.memory().close_peer(request.address, request.bytes);
 }
 
+CUresult handle_peer_access(Call& call) {
+    protocol::Address request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    call.out.scalar<uint64_t>(call.session.memory().peer_is_open(request.address)
+                                  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                  : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    return CUDA_SUCCESS;
+}
+
 }  // namespace smt::runtime::server::handlers
