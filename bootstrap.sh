@@ -204,9 +204,9 @@ check_changes() {
     esac
 }
 
-# Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for a
-# minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
-# sanitizers.
+# Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for
+# 20 s, with --all for a minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles
+# file by file with sanitizers.
 run_tests() {
     local preset failed=() doubtful=() reports=() compiler=()
     # What a checkout in another folder compiled is found. A debugger looks for its sources there.
