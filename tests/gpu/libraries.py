@@ -90,7 +90,8 @@ class Libraries:
         for name, amount in AMOUNTS[device].items():
             path = os.path.join(folder, name)
             if os.path.exists(path):
-                found.append((name, [path, *map(str, amount)], self.environment))
+                found.append((name, [path, str(amount[0] // self.options.part), str(amount[1])],
+                              self.environment))
             else:
                 print(f"{name} was not built: its library was not found")
         for name, kind in OTHERS[device].items():
@@ -247,6 +248,7 @@ def main():
                         help="programs at a time; each has a server of its own")
     parser.add_argument("--seconds", type=float, default=190, help="after which no further run is begun")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one run")
+    parser.add_argument("--part", type=int, default=1, help="of the elements only the Nth part")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--width", type=int, default=110, help="of kernels' names in the table")
     parser.add_argument("--python", default=sys.executable)

@@ -2,7 +2,7 @@
 """Graphs of kernels with doors (runtime/dispatch/graph_doors.h) under the engine, on the simulated device:
 doors in SMT_SIM, and no managed forms.
 
-    graphs.py SMT FOLDER_OF_PROGRAMS FOLDER_OF_CUDA_PROGRAMS SCENARIO
+    graphs.py SMT FOLDER_OF_PROGRAMS FOLDER_OF_CUDA_PROGRAMS SCENARIO [--thorough]
 
 graph_stops and graph_changes (tests/gpu/programs), as nvcc builds them, check the results of graphs that are
 not idempotent: a block that runs twice, never, or before its time shows.
@@ -111,7 +111,7 @@ def turns(smt, programs, cuda):
 
 
 def main():
-    smt, programs, cuda, scenario = sys.argv[1:]
+    smt, programs, cuda, scenario = sys.argv[1:5]
     globals()[scenario](smt, programs, cuda)
 
 
