@@ -223,7 +223,7 @@ run_tests() {
         done
     else
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=ON -DSMT_THOROUGH_TESTS=OFF \
-            -DSMT_UNITY=ON
+            -DSMT_UNITY=ON -DSMT_OPTIMISATION=-O2
         check_changes
         test_preset ci
         command -v clang++-22 >/dev/null || compiler=(-DCMAKE_CXX_COMPILER=c++)
