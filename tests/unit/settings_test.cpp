@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/protocol/server_process.h"
-#include "runtime/server/address_plan.h"
+#include "runtime/server/memory/address_plan.h"
 #include "runtime/server/settings_check.h"
 #include "tests/unit/set_variable.h"
 

@@ -5,7 +5,7 @@
 
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/try.h"
-#include "runtime/server/address_plan.h"
+#include "runtime/server/memory/address_plan.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {

@@ -1,4 +1,4 @@
-#include "runtime/server/address_plan.h"
+#include "runtime/server/memory/address_plan.h"
 
 #include <fcntl.h>
 #include <unistd.h>
