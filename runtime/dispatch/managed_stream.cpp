@@ -83,7 +83,10 @@ CUresult ManagedStream::issue(Work&& work) {
     // The end of these launches is waited for.
     const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
                          dispatcher_.watches() || !form.may_follow(queue_.in_flight().size());
-    return awaited || queue_.wants_marker(stops_soon()) ? mark() : CUDA_SUCCESS;
+    if (awaited || queue_.wants_marker(stops_soon())) mark();
+    // The launch has begun, whatever became of its marker: a fault may be its own, and the next call tells
+    // it.
+    return CUDA_SUCCESS;
 }
 
 // What cannot be stopped must not follow what can: it would overtake what a stop leaves of that. Where a stop

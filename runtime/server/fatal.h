@@ -27,4 +27,8 @@ constexpr bool is_fatal(CUresult status) {
     }
 }
 
+// Of a driver's call behind that of a launch, in one record: the launch has begun, so it must not be executed
+// again as one that had no effect (Lane::execute_again). The fault may be its own. The next call tells it.
+constexpr CUresult behind_launch(CUresult status) { return is_fatal(status) ? CUDA_SUCCESS : status; }
+
 }  // namespace smt::runtime::server

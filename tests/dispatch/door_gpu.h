@@ -35,6 +35,7 @@ public:
     std::atomic<size_t> launches{0};             // that the driver has accepted
     std::atomic<size_t> launches_away{0};        // of those
     std::atomic<size_t> ways{0};                 // waits for events
+    std::atomic<bool> lost{false};               // events are refused, as after a fault
     bool away_first = true;                      // of two operations that might both be next
 
     DoorGpu() { device = this; }
@@ -215,6 +216,7 @@ inline DriverApi DoorGpu::driver() {
     driver.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
     driver.cuEventRecord = [](CUevent event, CUstream stream) {
         auto* const recorded = reinterpret_cast<Event*>(event);
+        if (device->lost) return CUDA_ERROR_ILLEGAL_ADDRESS;
         ++recorded->recorded;
         return device->enqueue(stream, [recorded] { ++recorded->over; });
     };

@@ -55,6 +55,19 @@ TEST_CASE("free: the most urgent tenant begins without a decision while the othe
     CHECK(it.dispatcher.begins().asked == before + 1);
 }
 
+// An error of the launch would mean that it had no effect, and it would be executed again.
+TEST_CASE("a launch whose marker finds the context lost has begun", "[solo]") {
+    TwoTenants it("priority", 1);
+    it.launch(*it.first);
+    it.launch(*it.second);  // which waits
+    it.end(*it.first);
+    it.gpu.lost = true;
+    CHECK(it.launch(*it.first) == CUDA_SUCCESS);
+    it.gpu.lost = false;
+    schedule::Kernel kernel;
+    CHECK(it.first->describe(&kernel));
+}
+
 // However rarely the dispatcher's thread looks: the streams see pauses themselves.
 TEST_CASE("free: under slo launches of a request do not ask while the others wait", "[solo]") {
     constexpr int kRequests = 8;  // at level 0

@@ -13,7 +13,7 @@ beside_strict the neighbour computes all the time; in the first it is a strict t
 strict), in the second the culprit is.
 
 --together: each fault has a neighbour in every state beside it, at once, and each of them is a run; but for
-the states held, where the urgent program holds all others back, and beside_strict, where it is another one.
+the states of ALONE.
 
 Runs follow one another on a server until it is gone, so each takeover but the first one is from a process
 that took over itself. --at-once runs that many servers side by side, each with a runtime folder of its own,
@@ -25,7 +25,7 @@ The kind endless is a kernel that does not end, of a program with SMT_KERNEL_LIM
 a limit is refused, so it is no kind with --keeper 0 or 1. kill_client, kill_server and kill_keeper are
 SIGKILL; memory is a program that allocates until its limit, and once more than there is.
 
-Results: OUT/faults.jsonl with a line a run as they end, OUT/faults.json with all of them and the figures by
+Results: OUT/faults.jsonl with a line a run as they end, the servers' logs of runs with a broken promise, OUT/faults.json with all of them and the figures by
 state, and tables: times by state, and for each kind and state what is promised and what was seen. The exit
 code is 1 where a promise was broken. With --budget no run is begun after that time; SIGTERM likewise ends the
 campaign after the runs under way. --experiment row is row.py.
@@ -54,6 +54,12 @@ MEMORY_LIMIT = "256M"   # of the kind memory
 PATIENCE = 60
 REST = {None: 100, "sim": 40_000}   # us between calls of the state asking: longer than grace in SMT_SIM
 ROUNDS = {None: 40_000_000, "sim": 300}   # of the urgent program's kernel in the state held: a second or so
+
+
+# Not beside neighbours in other states (--together). The urgent program of held holds all others back; a wait in
+# a stream holds up calls of other programs, and is ended for that (docs/limits.md); beside_strict is another
+# culprit.
+ALONE = ("held", "waiting", "beside_strict")
 
 
 class Faults:
@@ -112,6 +118,9 @@ class Faults:
             row = {"outcome": "not begun", "ok": False, "server_lives": False, "why": str(error)}
             rows = dict.fromkeys(states, row)
         seconds = round(time.monotonic() - began, 2)
+        if not all(row["ok"] for row in rows.values()):
+            path = pathlib.Path(self.options.out) / f"broken-{kind}-{began - self.begun:.1f}.log"
+            path.write_text(whole_log(runtime))
         for state, row in rows.items():
             row = self.lines.add(repeat=repeat, kind=kind, state=state, beside=len(states) - 1,
                                  at_s=round(began - self.begun, 1), seconds=seconds, **row)
@@ -309,7 +318,7 @@ class Faults:
 
 def beside_one_fault(states, together):
     """The states in groups: of neighbours of one fault."""
-    alone = [(state,) for state in states if not together or state in ("held", "beside_strict")]
+    alone = [(state,) for state in states if not together or state in ALONE]
     group = tuple(state for state in states if (state,) not in alone)
     return [group, *alone] if group else alone
 

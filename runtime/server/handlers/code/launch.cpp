@@ -8,6 +8,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/fatal.h"
 #include "runtime/server/handlers/code/fencing.h"
 #include "runtime/server/handlers/code/late_form.h"
 #include "runtime/server/handlers/code/launch_attributes.h"
@@ -249,7 +250,7 @@ CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& 
     });
     if (status == CUDA_SUCCESS && (call.session.dispatched().preemptor.load(std::memory_order_relaxed) ||
                                    call.session.server().dispatcher().watches()))
-        status = tell_dispatcher(call, kernel, stream);
+        status = behind_launch(tell_dispatcher(call, kernel, stream));
     return status;
 }
 
@@ -262,7 +263,7 @@ CUresult launch_everywhere(Call& call, const LoadedKernel& kernel, const Request
     if (status == CUDA_SUCCESS) status = launch_noted(call, kernel, request, away, nullptr);
     if (status != CUDA_SUCCESS) return status;
     call.session.note_wide_launch(kernel.name);
-    return managed->come_back(away);
+    return behind_launch(managed->come_back(away));
 }
 
 CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
@@ -288,7 +289,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
     }
     if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && call.session.dispatched().places)
         status = launch_everywhere(call, kernel, request, stream);
-    return status == CUDA_SUCCESS ? pass.launched() : status;
+    return status == CUDA_SUCCESS ? behind_launch(pass.launched()) : status;
 }
 
 // With counters enabled the kernel runs in its original form.

@@ -4,6 +4,7 @@
 
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/fatal.h"
 #include "runtime/server/handlers/graph/graph_place.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/memory/copy_plan.h"
@@ -103,7 +104,7 @@ CUresult handle_graph_launch(Call& call) {
         });
     }
     CUresult status = launch_graph(call, exec, *stream);
-    return status == CUDA_SUCCESS ? pass.launched() : status;
+    return status == CUDA_SUCCESS ? behind_launch(pass.launched()) : status;
 }
 
 CUresult handle_graph_memcpy_node(Call& call) {
