@@ -61,6 +61,7 @@ TEST_CASE("a launch whose marker finds the context lost has begun", "[solo]") {
     it.launch(*it.first);
     it.launch(*it.second);  // which waits
     it.end(*it.first);
+    it.one->preemptor = true;  // the end of its launches is waited for
     it.gpu.lost = true;
     CHECK(it.launch(*it.first) == CUDA_SUCCESS);
     it.gpu.lost = false;
