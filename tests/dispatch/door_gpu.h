@@ -35,7 +35,7 @@ public:
     std::atomic<size_t> launches{0};             // that the driver has accepted
     std::atomic<size_t> launches_away{0};        // of those
     std::atomic<size_t> ways{0};                 // waits for events
-    std::atomic<bool> lost{false};               // events are refused, as after a fault
+    std::atomic<bool> lost{false};               // markers are refused, as after a fault
     bool away_first = true;                      // of two operations that might both be next
 
     DoorGpu() { device = this; }
@@ -264,6 +264,7 @@ inline DriverApi DoorGpu::driver() {
         return device->enqueue(stream, [=] { store<uint32_t>(at, value); });
     };
     driver.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
+        if (device->lost) return CUDA_ERROR_ILLEGAL_ADDRESS;
         return device->enqueue(stream, [=] { store<uint64_t>(at, value); });
     };
     driver.cuStreamBatchMemOp_v2 = [](CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {
