@@ -214,7 +214,8 @@ run_tests() {
     prepare
     fetch_neighbours
     if [[ ${1:-} == --all ]]; then
-        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
+        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON \
+            -DSMT_UNITY=OFF "-DSMT_OPTIMISATION=-O2 -g1"
         check_changes
         test_preset default
         for preset in asan tsan; do

@@ -18,7 +18,8 @@ import re
 
 from pages import number, paragraph, slug, table
 
-MET, BELOW, MISSING, BESIDE = "met", "below", "not measured", "not comparable"
+MET, ELSEWHERE, BELOW = "met", "met by other programs", "below"
+MISSING, BESIDE = "not measured", "not comparable"
 TESTED, DESCRIBED = "test", "set-up"
 FUTURE = "papers-"
 RULES = ("least", "most", "about")
@@ -28,12 +29,15 @@ MEASURED = re.compile(r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?=(?:\*\*)? ?(?:[munk]?s|
 TEXT = """Every figure and table of the evaluations of the four papers whose policies smt has, theirs and
 ours side by side, whatever it shows. Ours are claims of [results.md](results.md), with command, commit,
 machine and spread there. The papers' GPUs are others, and so are their absolute times; what is compared are
-ratios. *Met*: ours is at least as good as the paper's number that stands in the same row. *Below*: it is
-not, and the reason follows. *Not measured*: the command that would. *Not comparable*: a claim about the
+ratios. *Met*: ours is at least as good as the paper's number that stands in the same row. *Met by other
+programs*: so it is, and the programs are not the paper's. *Below*: it is not, and the reason follows, as far
+as it is known. *Not measured*: the command that would. *Not comparable*: a claim about the
 same for which the paper has no number. *Test*: a test holds the paper's own numbers.
 `tools/bench/papers/papers.py` runs the papers' programs side by side by one harness; makespan STP is the
 papers' STP, and Eyerman's STP and ANTT stand beside it. Pairs and queues that nothing was tuned on are
-drawn by a seed, and measured likewise; they are in no paper, and their claims stand in results.md alone."""
+drawn by a seed, and measured likewise; they are in no paper, and their claims stand in results.md alone.
+The table counts rows: a figure may have several. Of a range of the paper's the end that is easier to meet
+is taken."""
 
 
 def given(text):
@@ -114,8 +118,10 @@ def ours(claim, rule, data):
     name = claim["id"]
     text = f"[{claim['claim']}](results.md#{name}): **{marked(claim['value'], name)}** {claim['unit']}"
     others = [f"{each['name']} {marked(each['value'], name + '.' + slug(each['name']))}"
-              for each in claim.get("baselines", [])]
+              + (f", {each['of']}" if "of" in each else "") for each in claim.get("baselines", [])]
     text += f" ({', '.join(others)})" if others else ""
+    if "n" in claim and "of" in claim:
+        text += f"; {claim['statistic']} of {number(claim['n'])} {claim['of']}"
     if rule.get("other"):
         text += "; other programs than the paper’s"
     return given_but_marked(text), f"`{data['runs'][claim['run']]['machine']}`"
@@ -132,6 +138,8 @@ def target(rule):
         return "-"
     unit = " % less" if "to" in rule else " %" if "of" in rule else ""
     words = {"least": "at least", "most": "at most", "about": "about"}[rule["rule"]]
+    if "within" in rule:
+        unit += f", within {number(rule['within'])}<!--=given-->"
     beside = f" than {rule['to']}" if "to" in rule else " of all" if "of" in rule else ""
     if "to" in rule and rule["theirs"] < 0:
         return f"at most {number(-rule['theirs'])}<!--=given--> % more{beside}"
@@ -149,6 +157,8 @@ def rows_of(entry, claims, data):
             continue
         cell, machine = ours(claim, rule, data)
         why = f": {given(rule['why'])}" if said == BELOW else ""
+        if said == MET and rule.get("other"):
+            said = ELSEWHERE
         rows.append((target(rule), cell, machine, said if said == BESIDE else f"**{said}**{why}"))
     for name in entry.get("beside", []):
         cell, machine = ours(claims[name], {}, data)
@@ -160,6 +170,8 @@ def rows_of(entry, claims, data):
     if missing or ("command" in entry and "compare" not in entry):
         wanted = "; ".join(dict.fromkeys(target(rule) for rule in missing if "theirs" in rule)) or "-"
         note = f": {given(entry['note'])}" if "note" in entry else ""
+        if rows and missing:
+            note += f" ({', '.join(rule['claim'].removeprefix(FUTURE) for rule in missing)})"
         rows.append((wanted, f"`{entry['command']}`{note}", "-", f"**{MISSING}**"))
     return rows
 
@@ -184,7 +196,7 @@ def counted(paper, claims, data):
     """How many rows have each verdict."""
     said = [row[-1].split("**")[1] if row[-1].startswith("**") else row[-1]
             for entry in paper["entries"] for row in rows_of(entry, claims, data)]
-    return [str(said.count(each)) for each in (MET, BELOW, MISSING, BESIDE, TESTED, DESCRIBED)]
+    return [str(said.count(each)) for each in (MET, ELSEWHERE, BELOW, MISSING, BESIDE, TESTED, DESCRIBED)]
 
 
 def page(data, papers):
@@ -192,7 +204,7 @@ def page(data, papers):
     lines = ["# The papers’ evaluations, theirs and ours", "",
              "<!-- Written by tools/bench/report.py from tools/bench/papers/papers.json and results.json; a "
              "test compares. -->", "", paragraph(" ".join(TEXT.split())), ""]
-    lines += table(("paper", "figures and tables", MET, BELOW, MISSING, BESIDE, TESTED, DESCRIBED),
+    lines += table(("paper", "figures and tables", MET, ELSEWHERE, BELOW, MISSING, BESIDE, TESTED, DESCRIBED),
                    *((f"[{paper['paper'].split(':')[0]}](#{slug(paper['paper'])})",
                       str(len(paper["entries"])), *counted(paper, claims, data)) for paper in papers))
     for paper in papers:

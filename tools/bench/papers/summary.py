@@ -5,6 +5,7 @@ import statistics
 import workloads
 
 METRICS = ("makespan_stp", "eyerman_stp", "antt")
+LATE_S = 0.02   # of about half a second that a program computes
 HIGH = {"+".join(pair) for pair in workloads.HIGH_ISU}
 URGENT = {f"{small} behind {large}" for small, large in workloads.URGENT}
 EQUAL = {f"{small} behind {large}" for small, large in workloads.EQUAL}
@@ -24,10 +25,10 @@ def groups_of(row):
 
 def by_group(lines):
     """{group: {mode: {workload: rows}}}; rows without a figure, because a program failed or not all were at
-    work long enough, are left out."""
+    work long enough, are left out, and those in which a program came late to the others."""
     found = {}
     for row in lines:
-        if row.get("workload") and row["figures"].get("antt"):
+        if row.get("workload") and row["figures"].get("antt") and row.get("late_s", 0) <= LATE_S:
             for group in groups_of(row):
                 of_mode = found.setdefault(group, {}).setdefault(row["mode"], {})
                 of_mode.setdefault(row["workload"], []).append(row)
@@ -74,6 +75,6 @@ def print_tables(lines):
                 print(f"{group}: {what} under MPS, to under {policy}: mean "
                       f"{statistics.fmean(found.values()):.2f}, {min(found.values()):.2f} to "
                       f"{max(found.values()):.2f}, {len(found)} workloads")
-    late = [row["late_s"] for row in lines if row.get("late_s", 0) > 0.02]
+    late = [row["late_s"] for row in lines if row.get("late_s", 0) > LATE_S]
     if late:
         print(f"{len(late)} runs in which a program was set up late, by {max(late):.2f} s at most")
