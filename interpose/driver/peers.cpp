@@ -22,9 +22,10 @@ using protocol::SharedKind;
 
 namespace {
 
-// The sessions whose kernels may access all of a session's memory. Changed with the session's lock held,
-// which is not held while memory is closed: that waits for the peer's work. It is held while memory is
-// opened, so a server that hangs holds up calls that open that session's memory, and no other session's.
+// The sessions whose kernels may access all of a session's memory. Changed with the session's lock held, but
+// by forget_peers(). The lock is held while memory is opened, which may wait for the peer's work, so a server
+// that hangs, or a kernel there that does not end, holds up calls that open that session's memory, and no
+// other session's. Disabling closes without it.
 constinit PerSession<std::atomic<uint32_t>> accessors;
 constinit PerSession<pthread_mutex_t> peers_locks;  // zeros are PTHREAD_MUTEX_INITIALIZER
 

@@ -1,6 +1,7 @@
 #include "runtime/server/connection.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ using namespace protocol;
 namespace {
 
 constexpr long kFirstPacketSeconds = 10;
+constexpr int kFirstOfRefusedMs = 5;
 constexpr uint32_t kMostPatienceMs = 24 * 3600 * 1000;
 constexpr uint32_t kUsersPatienceMs = 60 * 1000;  // of one who does not administer: the others wait meanwhile
 
@@ -68,7 +70,11 @@ void Connection::finish() {
     owner_.ended();
 }
 
+// An end with the first message unread would come before the answer.
 void Connection::turn_away(const std::string& why) {
+    pollfd first{socket_, POLLIN, 0};
+    char byte = 0;
+    if (poll(&first, 1, kFirstOfRefusedMs) > 0) recv(socket_, &byte, sizeof byte, MSG_DONTWAIT);
     refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
     hang_up();
 }

@@ -39,7 +39,7 @@ public:
     uid_t user() const { return user_; }     // of the peer
     std::string start();                     // empty, or why no thread could be started
     void hang_up();                          // the thread ends soon
-    void turn_away(const std::string& why);  // instead of start(); does not block
+    void turn_away(const std::string& why);  // instead of start(); 5 ms at most
     bool ended() const { return ended_.load(); }
     bool silent() const { return silent_.load(); }  // no message has arrived yet
 

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "runtime/journal/journal.h"
 #include "runtime/server/log.h"
@@ -168,7 +169,7 @@ void Listener::accept_all() {
 }
 
 void Listener::refuse_one() {
-    if (spare_ >= 0) close(spare_);
+    if (spare_ >= 0) close(std::exchange(spare_, -1));
     if (const int socket = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC); socket >= 0)
         Connection(owner_, socket)
             .turn_away(

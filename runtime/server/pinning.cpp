@@ -17,7 +17,7 @@ void Pinning::begin() {
             while (blocks_.help(i)) {
             }
         });
-        if (!why.empty()) server_.note("host memory is pinned by the thread that moves alone: " + why);
+        if (!why.empty()) server_.note("fewer threads pin host memory: " + why);
     }
 }
 

@@ -245,6 +245,23 @@ TEST_CASE("memory turns: a turn that calls end is no longer for that", "[memory_
     CHECK(cells.device.now - asked < 20s);
 }
 
+TEST_CASE("memory turns: a turn that a call has ended goes on for a while before the next call",
+          "[memory_turns]") {
+    Cells cells;
+    Device& device = cells.device;
+    cells.run(1, 4s);  // the training is back from that call
+    for (int i = 0; i < 3; ++i) {
+        device.of(1).works = true;
+        for (device.settle(); device.of(1).out; device.settle()) cells.pass(10ms);
+        device.of(1).works = false;
+        while (device.of(2).out) cells.pass(10ms);
+        const MemoryTurns::Duration before = cells.training;
+        device.of(1).works = true;  // at once
+        while (!device.of(2).out) cells.pass(10ms);
+        CHECK(cells.training - before >= MemoryTurns::kLeastTurn - 10ms);
+    }
+}
+
 TEST_CASE("memory turns: a busy program cuts no turn short", "[memory_turns]") {
     Device device(10 * kGiB);
     device.add(1, 8 * kGiB).works = true;

@@ -102,7 +102,8 @@ public:
         context_ = context;
         if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
-        if (count_gpus() > 1) physical_memory().lend_to_other_gpus();
+        if (count_gpus() > 1 && attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+            physical_memory().lend_to_other_gpus();
         return true;
     }
 

@@ -25,6 +25,7 @@ void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
         const auto known = places_.find(program.id);
         Place place = known == places_.end() ? Place{.worked = now} : known->second;
         if (program.works && !program.out) place.worked = now;
+        if (!program.out) place.cut = {};  // it was to be moved, and was not
         const bool asks = program.asks != 0 || (program.out && program.works);
         if (!asks || !program.out) place.missing = 0;
         if (!asks) {
@@ -67,7 +68,7 @@ std::vector<MemoryTurns::Candidate> MemoryTurns::candidates(const std::vector<Pr
             all.push_back({&each, 2, place.worked, now});
         else
             all.push_back({&each, 3, place.begun,
-                           cuts         ? std::min(place.until, place.begun + kLeastTurn)
+                           cuts ? std::min(place.until, std::max(place.begun, place.came) + kLeastTurn)
                            : each.works ? place.until
                                         : std::min(place.until, idle)});
     }
@@ -138,9 +139,12 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
         return places_.at(a->id).order < places_.at(b->id).order;
     });
     Step step;
+    bool cut_waits = false;  // one whose turn a call has ended: before the next call
     for (const Program* requester : line) {
         const bool in_turn = !requester->out && places_.at(requester->id).until > now;
-        const bool cuts = !requester->stays && !requester->later && may_cut(*requester, requester->away);
+        const bool moves = !requester->stays && !requester->later;
+        const bool cuts = !cut_waits && moves && may_cut(*requester, requester->away);
+        cut_waits |= requester->out && moves && places_.at(requester->id).cut != TimePoint{};
         if (!in_turn && !cuts) continue;
         serve(programs, *requester, free, now, &step);
         if (step.what != Step::What::kNothing) return step;
@@ -172,6 +176,7 @@ void MemoryTurns::served(uint32_t requester, TimePoint now) {
     place.worked = now;
     const TimePoint cut = std::exchange(place.cut, TimePoint{});
     if (place.moved == 0) return;  // there was room
+    place.came = now;
     if (cut != TimePoint{}) {
         place.moved = 0;
         place.until = now + std::max(place.until - cut, Duration(kLeastTurn));

@@ -30,8 +30,9 @@
 //                                       5 s, of which 1.7 may be; after some forty calls each waits 0.4 s
 //                                       more
 //
-// A turn that a call has ended goes on, no longer than it would have been, when the program is in again.
-
+// A turn that a call has ended goes on when the program is in again, no longer than it would have been, but
+// for kLeastTurn at least, and before the next call.
+//
 // An allocation of a program that has its turn goes before the others' requests where it need not wait for
 // another turn; else its turn would pass while it waits behind those that wait for its end. One that waits
 // while its program is moved out keeps its place: the program comes in when there is room for both, and is
@@ -114,6 +115,7 @@ private:
         TimePoint asked{};  // {}: it does not ask
         TimePoint worked{};
         TimePoint begun{}, until{};  // of its turn
+        TimePoint came{};            // in, or got room, by moves of others
         TimePoint cut{};             // its turn, by a call: it goes on when it is in again; {}: it was not
         uint64_t moved = 0;          // bytes for it, since it was served last
         uint64_t in_turn = 0;        // bytes for this turn

@@ -33,7 +33,9 @@ public:
     PhysicalAllocation& operator=(const PhysicalAllocation&) = delete;
 
     uint64_t bytes() const { return bytes_; }
-    uint64_t number() const { return number_; }  // no other memory of this machine's servers has it
+    uint64_t number() const {
+        return number_;
+    }  // compared where addresses overlap: by the process and a count
     bool exportable() const { return exportable_; }
     // A handle of its own, by which other sessions map it; 0: it has none yet.
     CUmemGenericAllocationHandle handle() const { return handle_.load(std::memory_order_acquire); }

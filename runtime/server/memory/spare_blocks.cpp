@@ -2,6 +2,7 @@
 #include "runtime/server/memory/spare_blocks.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace smt::runtime::server {
@@ -19,6 +20,8 @@ SpareBlocks::BlockPointer SpareBlocks::take(uint64_t bytes, const MemoryAccountP
     if (account && !charge.take(account, bytes)) {
         const uint64_t limit = account->limit(), left = limit - std::min(limit, account->held());
         *missing = bytes - std::min(left, bytes - 1);
+        const Lock lock(mutex_);
+        needed_ = 0;
         return nullptr;
     }
     const BlockPointer block = find(bytes, missing);
@@ -46,7 +49,7 @@ SpareBlocks::BlockPointer SpareBlocks::find(uint64_t bytes, uint64_t* missing) {
         if (*missing == 0) {
             begin_making(one);
             lock.unlock();
-            BlockPointer block = HostBlock::make(driver_, all, HostBlock::room(), missing);
+            BlockPointer block = make(all, true, missing);
             lock.lock();
             end_making(one, block);
             if (block)
@@ -73,6 +76,18 @@ SpareBlocks::BlockPointer SpareBlocks::take_spare(uint64_t bytes) {
     spare_.erase(best);
     changed_.notify_all();
     return found;
+}
+
+// Without the lock. Null: there is no room for it, or for what is needed to say so.
+SpareBlocks::BlockPointer SpareBlocks::make(uint64_t bytes, bool pageable, uint64_t* missing) const {
+    try {
+        HostBlock::Room room = HostBlock::room();
+        if (!pageable) room.pageable = 0;
+        return HostBlock::make(driver_, bytes, room, missing);
+    } catch (const std::bad_alloc&) {
+        *missing = bytes;
+        return nullptr;
+    }
 }
 
 void SpareBlocks::begin_making(uint64_t bytes) {
@@ -107,6 +122,7 @@ void SpareBlocks::take_back(const BlockPointer& block) {
     lent_ -= block->bytes();
     spare_.push_back(block);
     used_ = now_();
+    changed_.notify_all();
 }
 
 void SpareBlocks::want(uint64_t bytes, bool soon) {
@@ -129,18 +145,15 @@ bool SpareBlocks::help(size_t helper) {
     Lock lock(mutex_);
     uint64_t bytes = 0;
     while (!leaves_ && (bytes = to_make(helper)) == 0) {
-        if (now_() < no_room_until_)
-            changed_.wait_for(lock, kNoRoom);
-        else
-            changed_.wait(lock);
+        changed_.wait_for(lock, kNoRoom);
     }
     if (leaves_) return false;
+    spare_.reserve(spare_.size() + 1);
     begin_making(bytes);
     ahead_ += bytes;
     lock.unlock();
     uint64_t missing = 0;
-    const BlockPointer block =
-        HostBlock::make(driver_, bytes, {.pinned = HostBlock::room().pinned, .pageable = 0}, &missing);
+    const BlockPointer block = make(bytes, false, &missing);
     lock.lock();
     ahead_ -= bytes;
     end_making(bytes, block);

@@ -29,10 +29,11 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr int kStandbyDescriptor = 3;
-constexpr int kMostStarts = 4;    // of standbys that end by themselves: then the server goes on without
-constexpr auto kStandStill = 2s;  // for threads that are in a call of the lost driver
-constexpr auto kWorkEnds = 5s;    // for what is under way beside a kernel that does not end
-constexpr auto kPatience = 60s;   // for sessions to be made again: images are loaded
+constexpr auto kBetweenStarts = 2s;  // where one fails: what it lacked may come back
+constexpr int kMostStarts = 4;       // of standbys that end by themselves: then the server goes on without
+constexpr auto kStandStill = 2s;     // for threads that are in a call of the lost driver
+constexpr auto kWorkEnds = 5s;       // for what is under way beside a kernel that does not end
+constexpr auto kPatience = 60s;      // for sessions to be made again: images are loaded
 constexpr useconds_t kNudge = 200;
 constexpr const char* kEndsAll = "without one a fault of the GPU, or of this process, ends all programs";
 
@@ -99,9 +100,12 @@ void Standby::leaving() {
 void Standby::tick(Server& server, int listening, int lock) {
     if (socket_ < 0) {
         if (starts_ >= kMostStarts) return given_up_.store(true);
+        if (Clock::now() < next_start_) return;
         ++starts_;
-        if (const std::string why = start(); !why.empty())
+        if (const std::string why = start(); !why.empty()) {
+            next_start_ = Clock::now() + kBetweenStarts;
             note_(fmt::format("no standby: {}: {}", why, kEndsAll));
+        }
         return;
     }
     pollfd watched{socket_, POLLIN, 0};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -68,6 +69,7 @@ private:
     int socket_ = -1;
     int pid_ = -1;
     int starts_ = 0;
+    std::chrono::steady_clock::time_point next_start_{};  // after one that failed
     KeptSessions kept_;
     std::atomic<bool> ready_{false};
     std::atomic<bool> given_up_{false};

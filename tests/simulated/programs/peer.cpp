@@ -162,10 +162,9 @@ void access() {
     compute(devices[0], devices[1], memory, memory, 60);
 }
 
-CUresult access_of_device(CUdeviceptr address, int ordinal) {
+CUresult access_of_device(CUdeviceptr address, int ordinal, unsigned long long* flags) {
     const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
-    unsigned long long flags = 0;
-    return cuMemGetAccess(&flags, &location, address);
+    return cuMemGetAccess(flags, &location, address);
 }
 
 struct Mapping {
@@ -184,9 +183,8 @@ struct Mapping {
         CHECK(cuMemSetAccess(address, bytes, all.data(), all.size()));
     }
     unsigned long long allowed(int ordinal) const {
-        const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
         unsigned long long flags = 0;
-        CHECK(cuMemGetAccess(&flags, &location, address));
+        CHECK(access_of_device(address, ordinal, &flags));
         return flags;
     }
     void end() const {
@@ -228,7 +226,8 @@ void mapped_by(const Device& owner, const Device& other) {
         own.allow({other.ordinal}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
         REQUIRE(own.allowed(owner.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         REQUIRE(own.allowed(other.ordinal) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
-        FAILS(access_of_device(own.address, 7), CUDA_ERROR_INVALID_DEVICE);
+        unsigned long long flags = 0;
+        FAILS(access_of_device(own.address, 7, &flags), CUDA_ERROR_INVALID_DEVICE);
         own.allow({other.ordinal});
         compute(other, owner, own.address, own.address + (2u << 20), 80);
         own.end();
