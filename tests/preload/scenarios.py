@@ -554,7 +554,7 @@ def hundred_starts(place):
         finish(process)
     wait_until_empty(place.program)
     assert re.search(rf"{starts} served", place.status()), place.status()
-    assert re.search(rf"launches +{12 * starts}\n", place.status()), place.status()
+    assert re.search(rf"launches +{14 * starts}\n", place.status()), place.status()
     server = pathlib.Path(f"/proc/{place.server_pid()}")
 
     def held():
