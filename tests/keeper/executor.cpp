@@ -34,7 +34,8 @@ uint32_t pattern(uint64_t address) { return static_cast<uint32_t>(address >> 21)
 
 void map(device::Device& device, uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle) {
     CUdeviceptr got = 0;
-    NEED(device.driver().cuMemAddressReserve(&got, bytes, 2ull << 20, address, 0));
+    // A range of less than 32 MiB would be put elsewhere.
+    NEED(device.driver().cuMemAddressReserve(&got, kApart, 2ull << 20, address, 0));
     if (got != address) std::fprintf(stderr, "mapped elsewhere\n"), std::exit(1);
     NEED(device.driver().cuMemMap(address, bytes, 0, handle, 0));
     CUmemAccessDesc access{};

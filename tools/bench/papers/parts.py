@@ -267,9 +267,9 @@ class Runner:
                                          arrivals=(ALONE_MS, 1, 0))
                 row = self.stage.finish(name, child, self.small)
                 times = [end - arrival for arrival, end in fresh(row)] if row["ends_s"] else []
-                if not times:
+                if not times and not self.stage.simulated:
                     raise RuntimeError(f"{name} alone at size {self.small}: none of its launches counts")
-                self.alone_small[name] = statistics.mean(times)
+                self.alone_small[name] = statistics.mean(times) if times else LAUNCH_S
                 self.stage.lines.add(part="alone-small", launch_s=self.alone_small[name], **row)
 
     def launch_s(self, name):
