@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
 from metrics import begin_of, makespan_stp, progress
@@ -50,6 +51,7 @@ class Stage:
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
         self.policy = None
+        self.starts = threading.Lock()
         self.children = []    # programs, of which some may have ended
         self.computing = []   # processes that keep cores busy
         self.wrong = 0
@@ -111,16 +113,18 @@ class Stage:
             self.policy = mode
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
-        """settings: weight, sms, percent (of the threads, under mps-percent)."""
-        self.children = [each for each in self.children if each.process.poll() is None]
-        Stage.starting = True
-        try:
-            self.children.append(self._child(command, mode, tenant, urgent, **settings))
-        finally:
-            Stage.starting = False
+        """settings: weight, sms, percent (of the threads, under mps-percent). Any thread."""
+        with self.starts:
+            self.children = [each for each in self.children if each.process.poll() is None]
+            Stage.starting = True
+            try:
+                child = self._child(command, mode, tenant, urgent, **settings)
+                self.children.append(child)
+            finally:
+                Stage.starting = False
         if Stage.cut:
             sys.exit(CUT)
-        return self.children[-1]
+        return child
 
     def _child(self, command, mode, tenant, urgent, **settings):
         if mode in NATIVE and not self.simulated:
