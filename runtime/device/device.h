@@ -53,7 +53,8 @@ public:
     virtual void lost(CUresult fault, const std::string& what) = 0;  // one of its kernels has faulted
     virtual void tell(const std::string& line) = 0;                  // a line about it for the log
     virtual void must_end(const std::string& why) = 0;               // ends it; any thread, does not block
-    virtual bool leaves() const = 0;                                 // its program is gone
+    // Its calls have no effect any more: its program is gone, or they are executed again in another process.
+    virtual bool leaves() const = 0;
 };
 inline constexpr uint32_t kNoLane = ~0u;
 
@@ -116,6 +117,9 @@ public:
     // Whether calls that wait for all work on the device, and keep others out meanwhile, are held back from
     // now on: something may not end.
     virtual void hold_wide_calls(bool) {}
+    // Whether such calls wait for the launches that were there before them ahead of the driver, from now on:
+    // one of these may not end.
+    virtual void watch_launches(bool) {}
     // Begins a moment in which no stream waits for a program's action, as calls that load code need one; no
     // stream begins to wait until the same thread calls end_quiet(), and that thread's calls do not wait for
     // such a moment. The thread enqueues nothing meanwhile. False: a stream waits, and nothing has begun.

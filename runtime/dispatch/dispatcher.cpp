@@ -135,6 +135,7 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
 }
 
 void Dispatcher::weigh_tenants() {
+    device_.watch_launches(tenants_.watched());
     tenants_.weigh(policy_.stops(), now(), [this](const Tenant& tenant) {
         for (const Member& member : members_) {
             if (&member.stream->tenant() == &tenant) member.stream->mark_what_is_there();

@@ -164,7 +164,7 @@ public:
     void lost(CUresult fault, const std::string& what) override;
     void tell(const std::string& line) override { note(line); }
     void must_end(const std::string& why) override { end_because(why); }
-    bool leaves() const override { return closing(); }
+    bool leaves() const override { return closing() || held(); }
     Server& server() { return server_; }
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }

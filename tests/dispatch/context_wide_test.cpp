@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/cuda/launches_ahead.h"
 #include "runtime/device/cuda/stream_waits.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
@@ -64,6 +65,9 @@ DriverApi& guarded_driver() {
         };
         real.cuKernelGetFunction = [](CUfunction*, CUkernel) { return ++functions_loaded, CUDA_SUCCESS; };
         real.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+        real.cuGraphLaunch = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
+        real.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                 unsigned, CUstream, void**, void**) { return CUDA_SUCCESS; };
         guard_context_wide_calls(real, 20ms);
         return real;
     }();
@@ -132,6 +136,72 @@ TEST_CASE("calls that wait for the whole context are put off while a kernel may 
     loads.join();
     CHECK(functions_loaded == 1);
     CHECK(memory_freed == 1);
+}
+
+TEST_CASE("calls that wait for the whole context are put off behind launches, of which one may not end") {
+    DriverApi& driver = guarded_driver();
+    const auto launch = [&] {
+        CHECK(driver.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream(1), nullptr, nullptr) ==
+              CUDA_SUCCESS);
+    };
+    const auto launch_graph = [&] { CHECK(driver.cuGraphLaunch(nullptr, stream(1)) == CUDA_SUCCESS); };
+    event_state = CUDA_ERROR_NOT_READY;
+    launch();
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);  // no tenant has a limit
+
+    watch_launches(true);
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+    const bool of_a_graph = GENERATE(false, true);
+    of_a_graph ? launch_graph() : launch();
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_ERROR_NOT_READY);
+    event_state = CUDA_SUCCESS;
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+    watch_launches(false);
+}
+
+TEST_CASE("a session that goes on in another process makes no call that is put off") {
+    DriverApi& driver = guarded_driver();
+    Session held(1, "held");
+    functions_loaded = 0;
+    hold_context_wide_calls(true);
+    std::thread loads([&] {
+        const Acting acting(held);
+        CHECK(driver.cuKernelGetFunction(nullptr, nullptr) == CUDA_ERROR_DEINITIALIZED);
+    });
+    held.leaves_ = true;
+    loads.join();
+    hold_context_wide_calls(false);
+    CHECK(functions_loaded == 0);
+}
+
+TEST_CASE("launches that were there are waited for, and not those that come meanwhile") {
+    static std::map<CUevent, CUstream> recorded;
+    static std::map<CUstream, bool> busy;
+    recorded.clear(), busy.clear();
+    DriverApi real{};
+    real.cuEventCreate = [](CUevent* event, unsigned) {
+        static uintptr_t events = 0;
+        *event = reinterpret_cast<CUevent>(++events);
+        return CUDA_SUCCESS;
+    };
+    real.cuEventRecord = [](CUevent event, CUstream where) { return recorded[event] = where, CUDA_SUCCESS; };
+    real.cuEventQuery = [](CUevent event) {
+        return busy[recorded[event]] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    };
+    LaunchesAhead launches(real);
+    CHECK_FALSE(launches.ahead());
+    busy[stream(1)] = busy[stream(2)] = true;
+    launches.note(stream(1));
+    launches.note(stream(1));
+    CHECK(launches.ahead());
+    launches.note(stream(2));
+    CHECK(launches.ahead());
+    busy[stream(1)] = false;
+    CHECK_FALSE(launches.ahead());
+    CHECK(launches.ahead());  // the next call asks: the second stream's was there
+    busy[stream(2)] = false;
+    CHECK_FALSE(launches.ahead());
+    CHECK(recorded.size() == 2);
 }
 
 TEST_CASE(

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/cuda/launches_ahead.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
 
@@ -36,7 +37,9 @@ struct State {
     DriverApi real;              // written before any other thread is there
     Clock::duration patience{};  // likewise
     StreamWaits waits{real};
-    std::shared_mutex gate;  // shared: a wait is being enqueued; exclusive: a context-wide call
+    LaunchesAhead launches{real};
+    std::atomic<bool> launches_watched{false};  // watch_launches()
+    std::shared_mutex gate;  // shared: a wait or a watched launch is enqueued; exclusive: a context-wide call
     std::vector<std::function<void()>> deferred;  // with the gate held exclusively
     std::atomic<bool> held{false};                // hold_context_wide_calls()
     std::atomic<int> wanted{0};                   // calls that look for their moment,
@@ -65,6 +68,11 @@ void make_deferred() {
     state.deferred.clear();
 }
 
+// With the gate held exclusively: one of them may not end.
+bool kernels_ahead() {
+    return state.held.load() || (state.launches_watched.load() && state.launches.ahead());
+}
+
 thread_local bool quiet_here = false;  // the thread is between begin_quiet() and end_quiet()
 
 // The gate, held exclusively while no stream waits.
@@ -73,7 +81,7 @@ public:
     QuietGate() : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
         lock_.lock();
-        quiet_ = !state.held.load() && !state.waits.any();
+        quiet_ = !kernels_ahead() && !state.waits.any();
         if (quiet_) make_deferred();
     }
     explicit operator bool() const { return quiet_; }
@@ -98,7 +106,7 @@ public:
     Patience(const Patience&) = delete;
     Patience& operator=(const Patience&) = delete;
 
-    // False: its own session ends. A session that holds it up for too long is ended.
+    // False: its own session ends, or stands still. A session that holds it up for too long is ended.
     bool goes_on() {
         if (guest_ && guest_->leaves()) return false;
         if (const std::optional<StreamWaits::Waiter> waiter = state.waits.eldest(session_)) {
@@ -113,7 +121,8 @@ public:
                                 ") and held up other programs' calls for longer than wait in SMT_LIMITS");
             }
         } else {
-            held_up_.change(state.held.load() ? "a kernel that may not end" : "a stream of its own");
+            const bool watched = state.held.load() || state.launches_watched.load();
+            held_up_.change(watched ? "a kernel that may not end" : "a stream of its own");
         }
         std::this_thread::sleep_for(kPoll);
         return true;
@@ -157,7 +166,7 @@ struct Guarded<member> {
             status = if_quiet(arguments...);
             if (status != CUDA_ERROR_NOT_READY) return status;
         }
-        return CUDA_ERROR_DEINITIALIZED;  // to a program that is gone
+        return CUDA_ERROR_DEINITIALIZED;  // to a program that is gone, or for a record that is executed again
     }
 };
 
@@ -223,9 +232,42 @@ CUresult host_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependen
     return real.cuGraphAddHostNode(node, graph, dependencies, count, parameters);
 }
 
+template <typename Enqueue>
+CUresult launch(CUstream stream, const Enqueue& enqueue) {
+    if (!state.launches_watched.load(std::memory_order_relaxed) || captures(stream)) return enqueue();
+    std::shared_lock lock(state.gate);
+    const CUresult status = enqueue();
+    if (status == CUDA_SUCCESS) state.launches.note(stream);
+    return status;
+}
+
+CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                       CUstream stream, void** parameters, void** extra) {
+    return launch(stream, [&] {
+        return real.cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                                   stream, parameters, extra);
+    });
+}
+
+CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra) {
+    return launch(config->hStream,
+                  [&] { return real.cuLaunchKernelEx(config, function, parameters, extra); });
+}
+
+CUresult launch_cooperative(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                            CUstream stream, void** parameters) {
+    return launch(stream, [&] {
+        return real.cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                              shared_bytes, stream, parameters);
+    });
+}
+
 CUresult graph_launch(CUgraphExec graph, CUstream stream) {
     const auto enqueue = [&] { return real.cuGraphLaunch(graph, stream); };
-    if (!state.graphs_wait.load(std::memory_order_relaxed)) return enqueue();
+    if (!state.graphs_wait.load(std::memory_order_relaxed)) return launch(stream, enqueue);
     return enqueue_wait(stream, "a graph", state.waits.captured(), enqueue);
 }
 
@@ -257,11 +299,16 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
     GUARD(cuLaunchHostFunc, host_function);
     GUARD(cuGraphAddHostNode, host_node);
     GUARD(cuGraphLaunch, graph_launch);
+    GUARD(cuLaunchKernel, launch_kernel);
+    GUARD(cuLaunchKernelEx, launch_kernel_ex);
+    GUARD(cuLaunchCooperativeKernel, launch_cooperative);
 #undef CONTEXT_WIDE
 #undef GUARD
 }
 
 void hold_context_wide_calls(bool hold) { state.held.store(hold); }
+
+void watch_launches(bool watch) { state.launches_watched.store(watch); }
 
 bool begin_quiet() {
     QuietGate gate;

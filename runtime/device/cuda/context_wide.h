@@ -20,8 +20,10 @@
 // for are then written, as for every session with a program that is gone.
 //
 // Long-running work without such waits still delays these calls, and with them all tenants' next calls. A
-// kernel that does not end would delay them for ever, so they are held back, as by a stream that waits, when
-// one may be there (server/watchdog.h).
+// kernel that does not end would delay them for ever, and no thread would get into the driver any more. So
+// while a tenant has a limit for its kernels these calls are held back, as by a stream that waits, behind the
+// launches that were there before them (launches_ahead.h), and when a kernel makes no progress
+// (server/watchdog.h).
 #pragma once
 
 #include <chrono>
@@ -36,6 +38,9 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
 
 // Device::hold_wide_calls().
 void hold_context_wide_calls(bool hold);
+
+// Device::watch_launches().
+void watch_launches(bool watch);
 
 // Device::begin_quiet() and end_quiet(), for several of these calls in a row that have to be made at one such
 // moment or not at all: while it lasts the gate is the calling thread's.

@@ -1,8 +1,9 @@
 // What does the driver's GPU core dump cost, and what does it say of a fault? No smt in it: run it natively.
 //
 //   fault_core cost   [FILE]         launches a second and time of a long kernel; FILE: with core dumps
-//   enabled fault_core KIND   FILE           KIND: illegal, load, misaligned, trap, assert. Three other
-//   streams work meanwhile.
+//                                    enabled
+//   fault_core KIND   [FILE]         KIND: illegal, load, misaligned, trap, assert. Other streams, three or
+//                                    $PROBE_OTHERS, work meanwhile, with kernels of $PROBE_ROUNDS rounds.
 //                                    One line: the status, and how long after the launch it was there
 //
 // The dump has no memory in it (the lightweight flags), and the process is not aborted.
@@ -98,13 +99,16 @@ void fault(const std::string& kind, const char* file) {
     uint64_t* out;
     cudaMalloc(&out, 132 * 8 * 256 * 8);
     std::vector<std::thread> others;
-    for (int i = 0; i < 3; ++i)
-        others.emplace_back([out, i] {
+    const char *many = std::getenv("PROBE_OTHERS"), *long_ones = std::getenv("PROBE_ROUNDS");
+    const int rounds = long_ones ? std::atoi(long_ones) : 2000000;
+    const int launches = static_cast<int>(12 * 2000000ll / rounds);
+    for (int i = 0; i < (many ? std::atoi(many) : 3); ++i)
+        others.emplace_back([=] {
             cudaStream_t stream;
             cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
             std::printf("tid %ld healthy\n", syscall(SYS_gettid));
-            for (int j = 0; j < 12; ++j) {
-                healthy<<<40, 256, 0, stream>>>(out, 2000000 + i);
+            for (int j = 0; j < launches; ++j) {
+                healthy<<<40, 256, 0, stream>>>(out, rounds + i);
                 if (cudaError_t status = cudaStreamSynchronize(stream)) {
                     std::printf("healthy %d: %s after %d launches\n", i, cudaGetErrorName(status), j);
                     return;
