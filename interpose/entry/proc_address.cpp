@@ -5,11 +5,15 @@
 // reason in the status; unknown flags are INVALID_VALUE and nothing is written. Version 1 has no status, so a
 // missing function is NOT_FOUND.
 #include <string.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <iterator>
 
 #include "driver.gen.h"
 #include "interpose/process/real_driver.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "resolve.gen.h"
 
 namespace smt::interpose {
@@ -84,12 +88,27 @@ CUresult resolve(const char* symbol, void** function, int version, cuuint64_t fl
     return CUDA_SUCCESS;
 }
 
+// A CUDA runtime of version 11 uses version 1 of this function, and loads kernels by a private table that
+// cannot be replaced (export_tables.cpp): the driver's own functions find no context in this process.
+void tell_of_old_runtime() {
+    static constinit std::atomic<bool> told{false};
+    settle_fallback();
+    if (!real_driver() || native() || told.exchange(true)) return;
+    static constexpr char kText[] =
+        "smt: the CUDA runtime in this program is of CUDA 11. It loads kernels by a private function of the "
+        "driver, which smt cannot serve, so they fail with CUDA_ERROR_INVALID_CONTEXT; build the program "
+        "with "
+        "CUDA 12 or newer, or run it without smt\n";
+    if (write(STDERR_FILENO, kText, sizeof kText - 1) < 0) return;
+}
+
 }  // namespace
 
 namespace driver {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
     CUresult status = driver::cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+    if (symbol && strcmp(symbol, "cuGetExportTable") == 0) tell_of_old_runtime();
     return status == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : status;
 }
 

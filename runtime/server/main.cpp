@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -300,6 +301,7 @@ int stand_by(const Options& options, const Files& files) {
 
 int main(int count, char** arguments) {
     using namespace smt::runtime::server;
+    prctl(PR_SET_NAME, "smtd");  // of a process of /proc/self/exe it would be "exe"
     Options options;
     if (count == 2 &&
         (arguments[1] == std::string_view("--help") || arguments[1] == std::string_view("-h"))) {

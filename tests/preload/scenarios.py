@@ -492,7 +492,9 @@ def prints_on(place):
 
 def private_tables(place):
     """The driver's own functions behind them need a context of the process."""
-    place.run("tables", SMT_REAL_DRIVER=place.driver)
+    assert place.run("tables", SMT_REAL_DRIVER=place.driver)[1] == ""
+    said = place.run("tables", "11", SMT_REAL_DRIVER=place.driver)[1]
+    assert said.count("smt: the CUDA runtime in this program is of CUDA 11") == 1, said
 
 
 def fatal_fault(place):

@@ -1,8 +1,24 @@
-// Asks the device about a feature through a private table of the driver, as cuSPARSELt does.
+// Asks the device about a feature through a private table of the driver, as cuSPARSELt does. With an argument
+// it looks the table's function up as a CUDA runtime of version 11 does.
+#include <dlfcn.h>
+
 #include "tests/preload/program.h"
 
-int main() {
+namespace {
+
+void look_up_as_cuda_11_does() {
+    using First = CUresult (*)(const char*, void**, int, cuuint64_t);
+    const auto look_up = reinterpret_cast<First>(dlsym(RTLD_DEFAULT, "cuGetProcAddress"));
+    void* found = nullptr;
+    REQUIRE(look_up);
+    for (int i = 0; i < 2; ++i) look_up("cuGetExportTable", &found, 11080, 0);
+}
+
+}  // namespace
+
+int main(int count, char**) {
     preload::start();
+    if (count > 1) look_up_as_cuda_11_does();
     const CUuuid id = {{'\xcd', '\x3e', '\xa2', '\xc6', '\x70', '\x76', '\xdb', '\x4b', '\x88', '\x2e',
                         '\x52', '\xae', '\x6c', '\x2d', '\x86', '\xf7'}};
     const void* table = nullptr;
