@@ -206,9 +206,17 @@ int reach_server(const char* key, const char* visible, uint64_t deadline, bool* 
                     settings::variable_of(settings::Id::kSystem), protocol::system_folder(), key);
         return socket_fd;
     }
-    if (!runtime_directory(directory, failure)) return kNoServer;
+    int socket_fd = kNoServer;
+    if (!runtime_directory(directory, failure)) {  // a container may have no place for it
+        if (wanted == protocol::Wanted::kOwn) return kNoServer;
+        const SessionFailure no_folder = failure;
+        socket_fd = reach_system_server(key, deadline, failure);
+        *is_system = socket_fd != kNoServer;
+        if (!*is_system && !failure.text[0]) failure = no_folder;
+        return socket_fd;
+    }
     snprintf(path, sizeof path, "%s/%s.sock", directory, key);
-    int socket_fd = try_connect(path);
+    socket_fd = try_connect(path);
     if (socket_fd != kNoServer) return socket_fd;
     const int error = errno;
     if (wanted == protocol::Wanted::kEither) {
