@@ -3,6 +3,7 @@
 // input does.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -62,7 +63,7 @@ int main() {
     CHECK(cudaMemcpy(numbers, device, sizeof numbers, cudaMemcpyDeviceToHost));
     int right = 0;
     for (int i = 0; i < kNumbers; ++i) right += numbers[i] == 2 * i;
-    printf("right: %d of %d\n", right, kNumbers);
+    printf("glibc %s: %d of %d are right\n", gnu_get_libc_version(), right, kNumbers);
     fflush(stdout);
     while (getchar() != EOF) {
     }
