@@ -128,24 +128,6 @@ def by_user(smt, program):
                    Container(machine, root, recipe(machine), rootless=True).check(glibc))
 
 
-def own_server(smt, program):
-    """A user's own server, in a folder that only the user may enter."""
-    def check(machine, root, glibc):
-        own = machine.root / "own"
-        own.mkdir(mode=0o700)
-        os.chown(own, ALICE, ALICE)
-        machine.command(ALICE, "server", "start", SMT_RUNTIME_DIR=str(own))
-        try:
-            mounts = [[str(own), "/run/smt"], [libraries_of(smt), INSIDE]]
-            variables = {**PRELOADED, "SMT_RUNTIME_DIR": "/run/smt"}
-            Container(machine, root, mounts, variables, rootless=True).check(
-                glibc, "train", SMT_RUNTIME_DIR=str(own))
-            assert machine.status(ALICE)[0] == {}, "the system's server was asked"
-        finally:
-            machine.command(ALICE, "server", "stop", SMT_RUNTIME_DIR=str(own))
-    in_this_system(smt, program, check)
-
-
 def read_specification(text):
     """Mounts and variables, as an engine reads the file: what CDI's schema asks for is there."""
     specification = json.loads(text)
@@ -160,6 +142,25 @@ def read_specification(text):
         assert os.path.isabs(mount["containerPath"]) and os.path.isdir(mount["hostPath"]), mount
     return ([[mount["hostPath"], mount["containerPath"]] for mount in edits["mounts"]],
             dict(line.split("=", 1) for line in edits["env"]))
+
+
+def own_server(smt, program):
+    """A user's own server, in a folder that only the user may enter."""
+    def check(machine, root, glibc):
+        own = machine.root / "own"
+        own.mkdir(mode=0o700)
+        os.chown(own, ALICE, ALICE)
+        machine.command(ALICE, "server", "start", SMT_RUNTIME_DIR=str(own))
+        try:
+            mounts, variables = read_specification(machine.command(ALICE, "cdi", SMT_RUNTIME_DIR=str(own)))
+            assert variables["SMT_RUNTIME_DIR"] == str(own) and "SMT_SYSTEM_DIR" not in variables, variables
+            (root / str(own)[1:]).mkdir(parents=True)
+            Container(machine, root, mounts, {**VARIABLES, **variables}, rootless=True).check(
+                glibc, "train", SMT_RUNTIME_DIR=str(own))
+            assert machine.status(ALICE)[0] == {}, "the system's server was asked"
+        finally:
+            machine.command(ALICE, "server", "stop", SMT_RUNTIME_DIR=str(own))
+    in_this_system(smt, program, check)
 
 
 def device_interface(smt, program):
