@@ -1,6 +1,6 @@
-# Fails the build when a library for other people's processes needs more than libc or brings a static
-# constructor.
-#   cmake -DREADELF=... -DLIBRARY=... -DSONAME=... -P check_library.cmake
+# Fails the build when a library for other people's processes needs more than a glibc of the oldest version
+# that they may have, or brings a static constructor.
+#   cmake -DREADELF=... -DLIBRARY=... -DSONAME=... -DGLIBC_FLOOR=... -P check_library.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(read_elf option result)
@@ -11,10 +11,27 @@ endfunction()
 
 read_elf(-d dynamic)
 string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*\\[[^]]+\\]" needed "${dynamic}")
+set(libc "libc\\.so\\.6|libpthread\\.so\\.0|libdl\\.so\\.2|ld-linux-x86-64\\.so\\.2")
 foreach(line IN LISTS needed)
-    if(NOT line MATCHES "\\[(libc\\.so\\.6|ld-linux-x86-64\\.so\\.2)\\]$")
+    if(NOT line MATCHES "\\[(${libc})\\]$")
         file(REMOVE ${LIBRARY})
         message(FATAL_ERROR "${LIBRARY} may need libc only, but: ${line}")
+    endif()
+endforeach()
+foreach(older IN ITEMS libpthread.so.0 libdl.so.2)
+    if(NOT dynamic MATCHES "\\[${older}\\]")
+        file(REMOVE ${LIBRARY})
+        message(FATAL_ERROR "${LIBRARY} does not need ${older}, which older glibc have functions in")
+    endif()
+endforeach()
+read_elf(--dyn-syms symbols)
+string(REGEX MATCHALL " UND [^\n]*@[^\n ]+" asked "${symbols}")
+foreach(symbol IN LISTS asked)
+    if(NOT symbol MATCHES "@GLIBC_([0-9.]+)$" OR CMAKE_MATCH_1 VERSION_GREATER GLIBC_FLOOR)
+        file(REMOVE ${LIBRARY})
+        string(REPLACE " UND " "" symbol "${symbol}")
+        message(FATAL_ERROR "${LIBRARY} asks for ${symbol}, but runs in programs with glibc ${GLIBC_FLOOR}: \
+cmake/older_glibc.h binds functions to older versions")
     endif()
 endforeach()
 string(REPLACE "." "\\." soname "${SONAME}")

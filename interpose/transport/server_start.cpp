@@ -33,7 +33,7 @@ bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
     if (const char* problem = protocol::name_runtime_folder(path, sizeof path))
         return explain(failure, "%s", problem), false;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;
+        return explain(failure, "cannot create %s: %m", path), false;
     }
     struct stat found;
     if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
@@ -81,8 +81,8 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
         }
     }
     if (access(path, X_OK) != 0) {
-        return explain(failure, "cannot run %s: %s (%s names the server's program)", path,
-                       strerrordesc_np(errno), settings::variable_of(settings::Id::kServer)),
+        return explain(failure, "cannot run %s: %m (%s names the server's program)", path,
+                       settings::variable_of(settings::Id::kServer)),
                false;
     }
     return true;
@@ -97,7 +97,8 @@ bool spawn_server(const char* directory, const char* key, const char* visible, S
         case protocol::ServerStart::kOnItsWay:
             return true;
         case protocol::ServerStart::kCannotRun:
-            return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
+            errno = error;
+            return explain(failure, "cannot start %s: %m", program), false;
         case protocol::ServerStart::kRefused:
             break;
     }
@@ -121,7 +122,7 @@ int start_server(const char* directory, const char* key, const char* visible, co
     char path[2 * kPathBytes];
     snprintf(path, sizeof path, "%s/%s.start", directory, key);
     int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0) return explain(failure, "cannot open %s: %s", path, strerrordesc_np(errno)), kNoServer;
+    if (lock < 0) return explain(failure, "cannot open %s: %m", path), kNoServer;
     bool mine = false;
     bool started = false;
     int result = kNoServer;
@@ -174,7 +175,7 @@ int reach_system_server(const char* key, uint64_t deadline, SessionFailure& fail
                 "it, and %s=0 is a server of one's own",
                 static_cast<unsigned>(geteuid()), path, settings::variable_of(settings::Id::kSystem));
         else if (errno != ENOENT)
-            explain(failure, "cannot connect to the system's server, %s: %s", path, strerrordesc_np(errno));
+            explain(failure, "cannot connect to the system's server, %s: %m", path);
         return kNoServer;
     }
     if (protocol::is_trusted_server(socket_fd, owner)) return socket_fd;
@@ -205,9 +206,17 @@ int reach_server(const char* key, const char* visible, uint64_t deadline, bool* 
                     settings::variable_of(settings::Id::kSystem), protocol::system_folder(), key);
         return socket_fd;
     }
-    if (!runtime_directory(directory, failure)) return kNoServer;
+    int socket_fd = kNoServer;
+    if (!runtime_directory(directory, failure)) {  // a container may have no place for it
+        if (wanted == protocol::Wanted::kOwn) return kNoServer;
+        const SessionFailure no_folder = failure;
+        socket_fd = reach_system_server(key, deadline, failure);
+        *is_system = socket_fd != kNoServer;
+        if (!*is_system && !failure.text[0]) failure = no_folder;
+        return socket_fd;
+    }
     snprintf(path, sizeof path, "%s/%s.sock", directory, key);
-    int socket_fd = try_connect(path);
+    socket_fd = try_connect(path);
     if (socket_fd != kNoServer) return socket_fd;
     const int error = errno;
     if (wanted == protocol::Wanted::kEither) {

@@ -97,7 +97,8 @@ inline char** server_environment(const char* visible) {
 
 enum class ServerStart { kOnItsWay, kCannotRun, kRefused };
 
-// Runs `smtd --daemonize`. Its first process exits once the server proper is started. Output before the
+// Runs `smtd --daemonize`. Its first process exits once the server proper is started, which closes what it
+// inherits. Output before the
 // server opens its log goes to `log`. kCannotRun: `error` is an errno. kRefused: the first process failed,
 // and `log` has the reason.
 inline ServerStart start_server_process(const char* program, const char* key, const char* visible,
@@ -111,7 +112,6 @@ inline ServerStart start_server_process(const char* program, const char* key, co
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_addclosefrom_np(&files, 3);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);

@@ -72,6 +72,7 @@ std::string Peer::full_name(std::string_view tenant) const {
 
 std::string Peer::admit(Hello& hello) const {
     hello.limited = 0;
+    if (process_ > 0) hello.pid = process_;  // a container's numbers are other ones
     if (!users_) return "";
     const std::string tenant = prefix_ + std::string(text_in(hello.tenant)), family(text_in(hello.family));
     if (!fits(tenant) || !fits(prefix_ + family))
@@ -79,7 +80,6 @@ std::string Peer::admit(Hello& hello) const {
                            prefix_, kTenantNameBytes - 1);
     put(hello.tenant, tenant);
     if (!family.empty()) put(hello.family, prefix_ + family);
-    hello.pid = process_;
     if (hello.priority > granted_.priority) {
         hello.priority = granted_.priority;
         hello.limited |= kLimitedPriority;

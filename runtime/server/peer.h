@@ -50,7 +50,7 @@ public:
 private:
     Users* users_ = nullptr;
     uid_t user_ = 0;
-    pid_t process_ = 0;
+    pid_t process_ = 0;   // 0: this process cannot see it
     std::string prefix_;  // "alice/"
     Granted granted_;
 };

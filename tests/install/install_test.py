@@ -83,6 +83,9 @@ def check_places(installed):
     """Every part that smt names is one of the prefix."""
     done = subprocess.run([installed.prefix / "bin/smt", "doctor"], env=installed.environment,
                           capture_output=True, text=True, timeout=PATIENCE)
+    device, = json.loads(installed.smt("cdi"))["devices"]
+    mounted = {mount["containerPath"]: mount["hostPath"] for mount in device["containerEdits"]["mounts"]}
+    assert mounted["/usr/lib/smt"] == str(installed.libraries), mounted
     for what, place in [("libsmt.so", installed.libraries / "libsmt.so"),
                         ("smtd", installed.prefix / "bin/smtd"),
                         ("worker", installed.programs / "smt-compile"),

@@ -1,11 +1,13 @@
 // The command line and the environment of `smt`.
 #include "tools/smt/command.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "runtime/protocol/runtime_folder.h"
@@ -179,6 +181,26 @@ TEST_CASE("which CUDA runtime a program has", "[command]") {
     CHECK_FALSE(examine_program(SMT_SHARED_RUNTIME_PROGRAM).static_runtime);
     CHECK_FALSE(examine(whole_file(SMT_SHARED_RUNTIME_PROGRAM) + text + memory).static_runtime);
 #endif
+}
+
+TEST_CASE("which loader a program has", "[command]") {
+    TemporaryFolder folder;
+    auto loader = [&](const std::string& bytes) {
+        std::ofstream(folder.file("program"), std::ios::binary) << bytes;
+        return loader_of(folder.file("program"));
+    };
+    const std::string name = "/lib64/ld-linux-x86-64.so.2", musl = "/lib/ld-musl-x86_64.so.1";
+    std::string shell = whole_file("/bin/sh");
+    REQUIRE(shell.find(name) != shell.npos);
+    CHECK(loader(shell) == name);
+    CHECK(loader(shell.replace(shell.find(name), name.size() + 1, musl + std::string(4, '\0'))) == musl);
+    Elf64_Ehdr header{};
+    std::memcpy(&header, shell.data(), sizeof header);
+    header.e_phnum = 0;
+    CHECK(loader(std::string(reinterpret_cast<char*>(&header), sizeof header)) == "");
+    CHECK_FALSE(loader("#!/bin/sh\n"));
+    CHECK_FALSE(loader_of(folder.file("missing")));
+    for (size_t bytes = 0; bytes < 4096; bytes += 13) loader(shell.substr(0, bytes));  // cut off anywhere
 }
 
 TEST_CASE("names for people and for programs", "[command]") {

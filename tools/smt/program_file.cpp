@@ -63,16 +63,32 @@ void read_dynamic(std::string_view file, const Elf64_Ehdr& header, const Elf64_P
     });
 }
 
+bool read_header(std::string_view file, Elf64_Ehdr& header) {
+    return read_at(file, 0, header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+           header.e_ident[EI_CLASS] == ELFCLASS64;
+}
+
 }  // namespace
+
+std::optional<std::string> loader_of(const std::string& path) {
+    MappedFile mapped(path);
+    std::string_view file = mapped.bytes();
+    Elf64_Ehdr header;
+    if (!read_header(file, header)) return {};
+    Elf64_Phdr segment;
+    for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment);
+         ++i) {
+        if (segment.p_type == PT_INTERP) return text_at(file, segment.p_offset);
+    }
+    return "";
+}
 
 ProgramFile examine_program(const std::string& path) {
     ProgramFile found;
     MappedFile mapped(path);
     std::string_view file = mapped.bytes();
     Elf64_Ehdr header;
-    if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64)
-        return found;
+    if (!read_header(file, header)) return found;
     found.is_elf = true;
     Elf64_Phdr segment;
     for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment);

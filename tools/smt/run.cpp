@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "runtime/protocol/environment.h"
@@ -46,6 +47,20 @@ std::string find_on_path(const std::string& name) {
 void put_in_front(const char* list, const std::string& item) {
     std::string others = variable(list);
     ::setenv(list, (others.empty() ? item : item + ":" + others).c_str(), 1);
+}
+
+// A static program may start others, which have smt.
+void check_loader(const std::string& file) {
+    const std::optional<std::string> loader = loader_of(file);
+    if (!loader) return;  // a script
+    if (loader->find("/ld-musl") != std::string::npos)
+        throw Failure(file + " is linked with musl (its loader is " + *loader +
+                      "), and libsmt.so works with glibc alone: build the program with glibc, 2.31 or newer");
+    if (loader->empty())
+        fmt::print(stderr,
+                   "smt run: {} is statically linked, so libsmt.so cannot be preloaded into it: what it does "
+                   "on a GPU it does without smt. Programs that it starts run with smt.\n",
+                   file);
 }
 
 bool offered(std::string_view runtime) {
@@ -233,6 +248,7 @@ int run_program(const Arguments& arguments) {
     const std::string& program = options.operands.front();
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
+    check_loader(file);
     const std::string gpu = export_all(options, interposer, file);
     found_family();
     warn_of_other_settings(gpu, strict_part());
