@@ -7,14 +7,12 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/copyright DESTINATION ${CMAKE_INSTALL_DO
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/smtd@.service DESTINATION lib/systemd/system)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/smt.sysusers DESTINATION lib/sysusers.d RENAME smt.conf)
 
-# The demo, and its programs where they were built: they need nvcc, and are no part of `all`.
+# What `smt demo` becomes, in the build, too. Its programs are examples/'s, no part of `all`.
+configure_file(${PROJECT_SOURCE_DIR}/tools/demo.sh ${PROJECT_BINARY_DIR}/libexec/smt/demo.sh COPYONLY)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/demo.sh DESTINATION ${SMT_PROGRAM_DIR})
-foreach(kind IN ITEMS shared static)
-    foreach(name IN ITEMS nbody matrix_multiply)
-        install(PROGRAMS ${PROJECT_BINARY_DIR}/examples/${kind}/${name}
-            DESTINATION ${SMT_LIBRARY_DIR}/examples/${kind} OPTIONAL)
-    endforeach()
-endforeach()
+if(NOT TARGET demo_programs)   # no nvcc
+    add_custom_target(demo_programs)
+endif()
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME smt)

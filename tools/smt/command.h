@@ -25,7 +25,7 @@ struct Command {
 extern const Command run_command, server_command, coverage_command, doctor_command, log_command,
     bench_command, rewrite_command, index_command, cache_command, cdi_command, inspect_command, trace_command,
     replay_command, status_command, top_command, policy_command, set_command, metrics_command, ui_command,
-    suspend_command, resume_command, profile_command, config_command;
+    suspend_command, resume_command, profile_command, config_command, demo_command;
 
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;

@@ -13,10 +13,10 @@ namespace smt::tools {
 namespace {
 
 const Command* const kCommands[] = {
-    &run_command,      &status_command,  &top_command,    &policy_command,  &set_command,   &suspend_command,
-    &resume_command,   &metrics_command, &ui_command,     &server_command,  &log_command,   &trace_command,
-    &coverage_command, &doctor_command,  &bench_command,  &rewrite_command, &index_command, &cache_command,
-    &cdi_command,      &inspect_command, &replay_command, &profile_command, &config_command};
+    &run_command,      &status_command,  &top_command,    &policy_command,  &set_command,    &suspend_command,
+    &resume_command,   &metrics_command, &ui_command,     &server_command,  &log_command,    &trace_command,
+    &coverage_command, &doctor_command,  &bench_command,  &rewrite_command, &index_command,  &cache_command,
+    &cdi_command,      &inspect_command, &replay_command, &profile_command, &config_command, &demo_command};
 
 constexpr int kMisuseExit = 2;
 
