@@ -7,6 +7,11 @@ namespace smt::tools::metrics {
 
 // Returns how much of `more` was not covered before.
 uint64_t SmTime::cover(std::vector<Span>& spans, Span more) {
+    if (spans.size() >= 2 * kSpans) spans.erase(spans.begin(), spans.begin() + kSpans);
+    if (spans.empty() || more.first > spans.back().second) {  // mostly
+        spans.push_back(more);
+        return more.second - more.first;
+    }
     const auto first = std::partition_point(spans.begin(), spans.end(),
                                             [&](const Span& each) { return each.second < more.first; });
     auto last = first;
@@ -16,8 +21,11 @@ uint64_t SmTime::cover(std::vector<Span>& spans, Span more) {
         more = {std::min(more.first, last->first), std::max(more.second, last->second)};
     }
     spans.insert(spans.erase(first, last), more);
-    if (spans.size() > kMostSpans) spans.erase(spans.begin());
     return more.second - more.first - before;
+}
+
+void SmTime::restart() {
+    for (std::vector<Span>& each : ran_) each.clear();
 }
 
 void SmTime::add(const uint64_t (&multiprocessors)[runtime::journal::kPlaceWords], uint64_t start,
@@ -25,7 +33,7 @@ void SmTime::add(const uint64_t (&multiprocessors)[runtime::journal::kPlaceWords
     if (end <= start) return;
     for (int word = 0; word < runtime::journal::kPlaceWords; ++word) {
         for (uint64_t left = multiprocessors[word]; left; left &= left - 1)
-            ns_ += cover(ran_[64 * word + std::countr_zero(left)], {start, end});
+            ns_ += cover(ran_[static_cast<size_t>(64 * word + std::countr_zero(left))], {start, end});
     }
 }
 

@@ -2,9 +2,9 @@
 // same time, each moment counts once. Not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,16 +16,17 @@ class SmTime {
 public:
     // Entries come nearly in the order of their ends.
     void add(const uint64_t (&multiprocessors)[runtime::journal::kPlaceWords], uint64_t start, uint64_t end);
-    void restart() { ran_.clear(); }  // another clock begins
+    void restart();  // another clock begins
     uint64_t ns() const { return ns_; }
 
 private:
     using Span = std::pair<uint64_t, uint64_t>;  // start, end
-    static constexpr size_t kMostSpans = 64;     // a kernel that reaches back further may count twice
+    static constexpr size_t kSpans = 64;  // that are kept: a kernel that reaches back further may count twice
 
     static uint64_t cover(std::vector<Span>& spans, Span more);
 
-    std::map<int, std::vector<Span>> ran_;  // by multiprocessor; ascending, without overlap
+    // By multiprocessor; ascending, without overlap.
+    std::array<std::vector<Span>, size_t{64} * runtime::journal::kPlaceWords> ran_;
     uint64_t ns_ = 0;
 };
 
