@@ -1,5 +1,7 @@
 #include "runtime/device/held_up.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -19,6 +21,7 @@ struct Entry {
 struct State {
     std::mutex mutex;
     std::map<uint64_t, Entry> waits;
+    std::map<uint32_t, protocol::WaitFigures> over;  // by session
     uint64_t last = 0;
 };
 
@@ -38,14 +41,26 @@ uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
     return state().last;
 }
 
+void add(protocol::WaitFigures& figures, std::chrono::nanoseconds lasted) {
+    const auto ns = static_cast<uint64_t>(lasted.count());
+    const auto bucket = std::find_if(std::begin(protocol::kWaitBoundsUs), std::end(protocol::kWaitBoundsUs),
+                                     [&](uint64_t bound) { return ns <= bound * 1000; });
+    ++figures.counts[bucket - std::begin(protocol::kWaitBoundsUs)];
+    figures.ns += ns;
+}
+
 }  // namespace
 
 HeldUp::HeldUp(uint32_t session, std::string by)
     : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {}
 
 HeldUp::~HeldUp() {
+    const Clock::time_point now = Clock::now();
     std::lock_guard lock(state().mutex);
-    state().waits.erase(number_);
+    const auto found = state().waits.find(number_);
+    if (found == state().waits.end()) return;
+    add(state().over[found->second.session], now - found->second.since);
+    state().waits.erase(found);
 }
 
 void HeldUp::change(std::string by) {
@@ -62,6 +77,17 @@ std::optional<Wait> longest_wait(uint32_t session) {
         if (entry.session == session) return Wait{Clock::now() - entry.since, entry.by};
     }
     return std::nullopt;
+}
+
+protocol::WaitFigures waits_of(uint32_t session) {
+    std::lock_guard lock(state().mutex);
+    const auto found = state().over.find(session);
+    return found == state().over.end() ? protocol::WaitFigures{} : found->second;
+}
+
+void forget_waits(uint32_t session) {
+    std::lock_guard lock(state().mutex);
+    state().over.erase(session);
 }
 
 NamedWaits::NamedWaits(const char* name) { wait_name = name; }

@@ -1,4 +1,5 @@
-// The registry of waits of one session's threads for another session, which `smt status` shows. Code that
+// The registry of waits of one session's threads for another session, which `smt status` and `smt metrics`
+// show. Code that
 // makes a session's thread wait for another session creates a HeldUp. docs/design.md lists these waits and
 // their bounds.
 //
@@ -9,6 +10,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include "runtime/protocol/handshake.h"
 
 namespace smt::runtime::device {
 
@@ -35,6 +38,9 @@ struct Wait {
 };
 // The longest current wait of the session's threads.
 std::optional<Wait> longest_wait(uint32_t session);
+// Those that are over.
+protocol::WaitFigures waits_of(uint32_t session);
+void forget_waits(uint32_t session);  // it has ended
 
 // While the object exists, stream waits that the calling thread enqueues are shown by this name instead of
 // the call's.

@@ -23,7 +23,8 @@ enum class Kind : uint32_t {
                          // launch's number where the server measures, else 0
     kSessionOpened = 2,  // name = tenant, text = program, value = pid
     kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid; end_ns = ns of the GPU that its
-                         // completed work takes alone; grid[0] + 2^32 * grid[1] = launches
+                         // completed work takes alone; grid[0] + 2^32 * grid[1] = launches; grid[2] = the
+                         // CUDA error of the fault that it ended with, its own or another's, 0: none
     kUnsupported = 4,    // name = driver function, value = its calls so far in this session
     kNote = 5,           // text: one clear line (a refused handshake, a fault, ...)
     kDecision = 6,       // name = tenant, text = what was decided about its kernels, and why

@@ -37,6 +37,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "runtime/protocol/sharing.h"
@@ -255,6 +256,15 @@ struct TurnFigures {
     uint64_t missing_bytes = 0;  // it is out, and what has its room cannot be moved
 };
 
+// Waits of a session's threads for other programs that are over, so far, by how long they were: counts[i] is
+// of those that took no longer than kWaitBoundsUs[i], and longer than the bound before; the last is of the
+// rest.
+inline constexpr uint64_t kWaitBoundsUs[] = {10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000};
+struct WaitFigures {
+    uint64_t ns = 0;  // all together
+    uint64_t counts[std::size(kWaitBoundsUs) + 1] = {};
+};
+
 // One per session.
 struct TenantStatus {
     ControlKind kind = ControlKind::kTenantStatus;
@@ -283,13 +293,14 @@ struct TenantStatus {
     uint64_t away_bytes = 0;   // of its device memory in host memory or files; not in device_bytes
     uint64_t file_bytes = 0;   // of these in files
     TurnFigures turns = {};
+    WaitFigures waits = {};
     uint32_t limited = 0;             // kLimited*
     uint32_t fenced = 0;              // 1: its kernels are (smt run --isolation fence)
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 552);
+static_assert(sizeof(TenantStatus) == 624);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

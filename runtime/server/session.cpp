@@ -112,6 +112,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
 
 Session::~Session() {
     if (held_event_ >= 0) close(held_event_);
+    device::forget_waits(id_);
 }
 
 DevicePrintf& Session::device_printf() { return server_.device_printf(); }
@@ -132,6 +133,7 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
         entry.end_ns = static_cast<uint64_t>(dispatched_->received.ns.load());
         entry.grid[0] = static_cast<uint32_t>(launches());
         entry.grid[1] = static_cast<uint32_t>(launches() >> 32);
+        entry.grid[2] = static_cast<uint32_t>(poisoned_with_.load());
     }
     device_.write(journal(), entry, this);
 }
@@ -208,6 +210,8 @@ void Session::lost(CUresult fault, const std::string& what) {
 void Session::poison(CUresult fatal, const std::string& why) {
     protocol::SessionHeader& header = arena_.header();
     std::lock_guard lock(mutex_);
+    int none = CUDA_SUCCESS;
+    poisoned_with_.compare_exchange_strong(none, fatal);
     if (header.fatal.load() != CUDA_SUCCESS && header.fault[0] != 0) return;  // a fence's has no text
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);

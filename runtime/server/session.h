@@ -314,7 +314,8 @@ private:
 
     LaneGate gate_;
     std::atomic<int> ended_with_{CUDA_SUCCESS};  // by end_work()
-    bool quiet_ = false;                         // nudge(): nothing of it is under way
+    std::atomic<int> poisoned_with_{CUDA_SUCCESS};
+    bool quiet_ = false;  // nudge(): nothing of it is under way
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};

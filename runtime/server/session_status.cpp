@@ -59,6 +59,7 @@ protocol::TenantStatus Session::status() const {
         status.waited_ms = static_cast<uint32_t>(wait->lasted / std::chrono::milliseconds(1));
         std::strncpy(status.waits_for, wait->by.c_str(), sizeof status.waits_for - 1);
     }
+    status.waits = device::waits_of(id_);
     std::strncpy(status.tenant, tenant_.c_str(), sizeof status.tenant - 1);
     std::strncpy(status.program, program_.c_str(), sizeof status.program - 1);
     return status;

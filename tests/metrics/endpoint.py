@@ -17,6 +17,8 @@ import urllib.parse
 from asking import PATIENCE, ask
 
 SKIPPED = 77
+SOURCES = pathlib.Path(__file__).resolve().parent.parent.parent
+DASHBOARD, USAGE = SOURCES / "tools/metrics/grafana.json", SOURCES / "docs/usage.md"
 SAMPLE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -148,6 +150,23 @@ def requests(place):
     assert path.read_text() == "kept"
 
 
+def check_dashboard(ask_for):
+    """Its queries are understood, and those that must have something do. The program that runs has it all."""
+    queries = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"]
+               for target in panel["targets"]]
+    of_none = "p99", "unsupported", "faults", "stop_seconds"   # no program here has such
+    for query in queries:
+        for name, text in (("$__rate_interval", "30s"), ("$__range", "30s"), ("$server", ".*")):
+            query = query.replace(name, text)
+        assert "$" not in query, query
+        # "or vector(0)": an answer in any case.
+        answer = ask_for(f"({query}) or vector(0)" if any(each in query for each in of_none) else query)
+        if "weight" in query:
+            assert answer == {"heavy": 1}, (query, answer)
+    share = ask_for(re.search(r"`(rate\(smt_tenant_gpu_time.*)`", USAGE.read_text())[1])
+    assert share["heavy"] == 1, share
+
+
 def prometheus(place):
     """Debian's Prometheus reads it, and has the same figures."""
     unpacked = pathlib.Path(place.smt).parent.parent / "prometheus/usr/bin"   # by bootstrap.sh
@@ -164,21 +183,30 @@ def prometheus(place):
     with socket.socket() as free:   # Prometheus does not say which port it found
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    heavy = place.start(place.smt, "run", "--device", "sim", "--tenant", "heavy", "--weight", "3", "--",
+                        str(pathlib.Path(place.smt).parent / "sim_work"), "1000000", "16", "1")
     place.start(program, f"--config.file={config}", f"--storage.tsdb.path={place.folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=error")
-    query = urllib.parse.quote('sum(smt_tenant_launches_total{tenant="alice"})')
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            status, _, text = scrape(f"http://127.0.0.1:{port}/", path=f"/api/v1/query?query={query}")
-            result = json.loads(text)["data"]["result"] if status == 200 else []
-        except (ConnectionError, json.JSONDecodeError):
-            result = []
-        if result:
-            break
-        assert time.monotonic() < deadline, "Prometheus has no figures"
-        time.sleep(0.1)
-    assert float(result[0]["value"][1]) == wanted, result
+
+    def ask_for(query):
+        """What it answers, once that is something."""
+        path = "/api/v1/query?query=" + urllib.parse.quote(query)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                status, _, text = scrape(f"http://127.0.0.1:{port}/", path=path)
+                assert status in (200, 503), (query, text)   # 503: it is just starting
+                result = json.loads(text)["data"]["result"] if status == 200 else []
+            except (ConnectionError, json.JSONDecodeError):
+                result = []
+            if result:
+                return {each["metric"].get("tenant"): float(each["value"][1]) for each in result}
+            assert time.monotonic() < deadline, f"Prometheus has no figures: {query}"
+            time.sleep(0.1)
+
+    assert ask_for('sum(smt_tenant_launches_total{tenant="alice"})') == {None: wanted}
+    check_dashboard(ask_for)
+    heavy.kill()
     targets = json.loads(scrape(f"http://127.0.0.1:{port}/", path="/api/v1/targets")[2])
     targets = targets["data"]["activeTargets"]
     assert [each["health"] for each in targets] == ["up"], targets
@@ -195,4 +223,5 @@ def main():
             place.clean_up()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -45,6 +45,40 @@ TEST_CASE("text: buckets count what is below", "[metrics]") {
     CHECK(has("s_sum{tenant=\"a\"} 5.9"));
 }
 
+TEST_CASE("text: buckets that were counted elsewhere", "[metrics]") {
+    Histogram waits({0.001, 0.1});
+    waits.add(0, 3);
+    waits.add(2, 1);
+    waits.add_sum(7.5);
+    CHECK(waits.count() == 4);
+    Exposition out;
+    out.family("w", Type::kHistogram, "W.");
+    out.histogram({}, waits);
+    const std::string text = out.text();
+    for (const char* line : {"w_bucket{le=\"0.001\"} 3\n", "w_bucket{le=\"0.1\"} 3\n",
+                             "w_bucket{le=\"+Inf\"} 4\n", "w_count{} 4\n", "w_sum{} 7.5\n"})
+        CHECK(text.find(line) != std::string::npos);
+}
+
+TEST_CASE("time of multiprocessors counts each moment once", "[metrics]") {
+    SmTime time;
+    const uint64_t both[runtime::journal::kPlaceWords] = {1, 0, 0, 1}, one[] = {1, 0, 0, 0};
+    time.add(both, 100, 200);
+    CHECK(time.ns() == 200);
+    time.add(one, 150, 250);  // half of it is new
+    CHECK(time.ns() == 250);
+    time.add(one, 400, 500);
+    time.add(one, 50, 450);  // began before all others, and ends late
+    CHECK(time.ns() == 100 + 450);
+    time.add(one, 300, 300);
+    CHECK(time.ns() == 550);
+    time.restart();  // the clock of another server
+    time.add(one, 100, 110);
+    CHECK(time.ns() == 560);
+    for (uint64_t i = 1; i < 1000; ++i) time.add(one, 100 + 20 * i, 110 + 20 * i);
+    CHECK(time.ns() == 560 + 9990);
+}
+
 TEST_CASE("sessions of several servers add up", "[metrics]") {
     BySession calls;
     calls.set(1, 10);
@@ -75,6 +109,19 @@ TEST_CASE("a journal's entries are counted by tenant, and those that are lost", 
     write(Kind::kUnsupported, 1, writer.name("cuNever"), 1);
     write(Kind::kUnsupported, 1, writer.name("cuNever"), 4);
     write(Kind::kStopped, 1, writer.name("alice"), 20'000);
+    Entry ran;
+    ran.kind = Kind::kMapping;
+    ran.session = 1;
+    ran.start_ns = 1000, ran.end_ns = 1700;
+    ran.multiprocessors[0] = 0b110;
+    writer.write(ran);
+    ran.kind = Kind::kLaunch;  // where it may have run: that is no use of it
+    writer.write(ran);
+    Entry closed;
+    closed.kind = Kind::kSessionClosed;
+    closed.session = 1;
+    closed.grid[2] = 700;
+    writer.write(closed);
     write(Kind::kDecision, 2, 0);  // whose beginning is not there any more
     const runtime::journal::Reader reader(path);
     JournalCount count;
@@ -87,6 +134,8 @@ TEST_CASE("a journal's entries are counted by tenant, and those that are lost", 
     CHECK(alice.unsupported.at("cuNever").sum() == 4);
     CHECK(alice.stops.count() == 1);
     CHECK(alice.stops.sum() == Approx(2e-5));
+    CHECK(alice.sm_time.ns() == 1400);
+    CHECK(alice.faults == std::map<uint32_t, uint64_t>{{700, 1}});
     CHECK(count.tenants().at("unknown").decisions == 1);
     CHECK(count.lost() == 0);
 
@@ -96,7 +145,7 @@ TEST_CASE("a journal's entries are counted by tenant, and those that are lost", 
     });
     CHECK(alice.sessions == 2);
     CHECK(alice.unsupported.at("cuNever").sum() == 8);
-    CHECK(count.lost() == 2);
+    CHECK(count.lost() == 3);
 }
 
 TEST_CASE("addresses to listen on", "[metrics]") {

@@ -227,4 +227,5 @@ def main():
         {each.__name__: each for each in (live, changes, refused, replay, misuse)}[name](place)
 
 
-main()
+if __name__ == "__main__":
+    main()

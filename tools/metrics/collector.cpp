@@ -41,6 +41,7 @@ void JournalCount::restart() {
     next_.reset();
     for (auto& [name, tally] : tenants_) {
         for (auto& [function, calls] : tally.unsupported) calls.restart();
+        tally.sm_time.restart();
     }
 }
 
@@ -55,8 +56,16 @@ void JournalCount::add(const Reader& reader, const Entry& entry) {
         case Kind::kSessionOpened:
             ++tally.sessions;
             break;
+        case Kind::kSessionClosed:
+            if (entry.grid[2]) ++tally.faults[entry.grid[2]];
+            break;
         case Kind::kLaunch:
+            // A simulated device alone knows where a launch ran; elsewhere its mapping does.
+            if (entry.virtual_time) tally.sm_time.add(entry.multiprocessors, entry.start_ns, entry.end_ns);
             ++tally.launches[treatment_of(reader.name(static_cast<uint32_t>(entry.value))).how];
+            break;
+        case Kind::kMapping:
+            if (!entry.virtual_time) tally.sm_time.add(entry.multiprocessors, entry.start_ns, entry.end_ns);
             break;
         case Kind::kUnsupported:
             tally.unsupported[reader.name(entry.name)].set(entry.session, entry.value);
@@ -95,6 +104,11 @@ void Collector::read(const std::string& key, Server& server) {
 
 // ---- Answers
 
+void Collector::Totals::restart() {
+    for (BySession* each : {&gpu_time_ns, &zeroed_bytes, &refused, &waited_ns}) each->restart();
+    for (BySession& each : waits) each.restart();
+}
+
 void Collector::ask(const std::string& key, Server& server) {
     try {
         server.status = ask_tenants(key);
@@ -104,16 +118,16 @@ void Collector::ask(const std::string& key, Server& server) {
     if (!server.status) return;
     if (const pid_t now = server.status->server.server_pid; now != server.process) {
         server.process = now;
-        for (auto& [tenant, totals] : server.totals) {
-            for (BySession* each : {&totals.gpu_time_ns, &totals.zeroed_bytes, &totals.refused})
-                each->restart();
-        }
+        for (auto& [tenant, totals] : server.totals) totals.restart();
     }
     for (const TenantStatus& each : server.status->tenants) {
         Totals& totals = server.totals[each.tenant];
         totals.gpu_time_ns.set(each.session, each.gpu_time_ns);
         totals.zeroed_bytes.set(each.session, each.memory.zeroed);
         totals.refused.set(each.session, each.memory.refused);
+        totals.waited_ns.set(each.session, each.waits.ns);
+        for (size_t i = 0; i < totals.waits.size(); ++i)
+            totals.waits[i].set(each.session, each.waits.counts[i]);
     }
 }
 
@@ -190,6 +204,15 @@ void Collector::expose_tenants(Exposition& out) const {
                  one([](const TenantStatus& tenant) { return tenant.memory_limit; }));
     each_program("smt_program_host_memory_bytes", "Pinned and managed memory, and images in transfer.",
                  one([](const TenantStatus& tenant) { return tenant.host_bytes; }));
+    each_program(
+        "smt_program_away_memory_bytes",
+        "Its device memory that is not on the device now, as it is suspended or others have their turn.",
+        [&](const TenantStatus& tenant, Labels labels) {
+            labels.emplace_back("where", "host");
+            out.sample("", labels, static_cast<double>(tenant.away_bytes - tenant.file_bytes));
+            labels.back().second = "file";
+            out.sample("", labels, static_cast<double>(tenant.file_bytes));
+        });
     each_program("smt_program_wait_seconds", "The longest current wait for another program; 0: none.",
                  one([](const TenantStatus& tenant) { return tenant.waited_ms / 1000.0; }));
     each_program("smt_program_target_p99_seconds", "What its requests may take under slo; 0: no such target.",
@@ -214,6 +237,22 @@ void Collector::expose_totals(Exposition& out) const {
     each_tenant("smt_tenant_zeroed_bytes", "Device memory that was zeroed for it.", &Totals::zeroed_bytes, 1);
     each_tenant("smt_tenant_memory_refusals", "How often memory was refused at a limit.", &Totals::refused,
                 1);
+    expose_waits(out);
+}
+
+void Collector::expose_waits(Exposition& out) const {
+    out.family("smt_tenant_wait_seconds", Type::kHistogram,
+               "Waits of its programs' threads for other programs, when they are over.");
+    std::vector<double> bounds;
+    for (const uint64_t bound : protocol::kWaitBoundsUs) bounds.push_back(static_cast<double>(bound) / 1e6);
+    for (const auto& [key, server] : servers_) {
+        for (const auto& [tenant, totals] : server.totals) {
+            Histogram waits(bounds);
+            for (size_t i = 0; i < totals.waits.size(); ++i) waits.add(i, totals.waits[i].sum());
+            waits.add_sum(static_cast<double>(totals.waited_ns.sum()) * kNs);
+            out.histogram({{"server", key}, {"tenant", tenant}}, waits);
+        }
+    }
 }
 
 void Collector::expose_journals(Exposition& out) const {
@@ -240,6 +279,20 @@ void Collector::expose_journals(Exposition& out) const {
     each_tally("smt_tenant_decisions", Type::kCounter, "Decisions of the policy about its kernels.",
                [&](const Tally& tally, const Labels& labels) {
                    out.sample("_total", labels, static_cast<double>(tally.decisions));
+               });
+    each_tally(
+        "smt_tenant_sm_seconds", Type::kCounter,
+        "Time that multiprocessors ran blocks of it, added up over them; where blocks ran is known on a "
+        "simulated device, and with SMT_JOURNAL=mapping.",
+        [&](const Tally& tally, const Labels& labels) {
+            out.sample("_total", labels, static_cast<double>(tally.sm_time.ns()) * kNs);
+        });
+    each_tally("smt_tenant_faults", Type::kCounter,
+               "Programs that ended with a fault, their own or another's, by CUDA's error.",
+               [&](const Tally& tally, const Labels& labels) {
+                   for (const auto& [error, count] : tally.faults)
+                       out.sample("_total", with(labels, "error", std::to_string(error)),
+                                  static_cast<double>(count));
                });
     each_tally(
         "smt_tenant_unsupported_calls", Type::kCounter, "Calls of functions that smt does not support.",

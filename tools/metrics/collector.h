@@ -8,7 +8,9 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -16,6 +18,7 @@
 
 #include "runtime/journal/journal.h"
 #include "tools/metrics/exposition.h"
+#include "tools/metrics/sm_time.h"
 #include "tools/smt/control.h"
 
 namespace smt::tools::metrics {
@@ -36,7 +39,9 @@ struct Tally {
     std::map<std::string, uint64_t> launches;      // by how they were run
     std::map<std::string, BySession> unsupported;  // calls, by function
     uint64_t sessions = 0, decisions = 0;
-    uint64_t begun_anew = 0;  // blocks, after stops
+    uint64_t begun_anew = 0;              // blocks, after stops
+    std::map<uint32_t, uint64_t> faults;  // sessions that ended with one, by CUDA's error
+    SmTime sm_time;
     Histogram stops;
 };
 
@@ -66,7 +71,9 @@ public:
 private:
     // By session, whose values grow while it lives.
     struct Totals {
-        BySession gpu_time_ns, zeroed_bytes, refused;
+        BySession gpu_time_ns, zeroed_bytes, refused, waited_ns;
+        std::array<BySession, std::size(protocol::WaitFigures{}.counts)> waits;  // by how long they were
+        void restart();
     };
     struct Server {
         ino_t journal = 0;  // the file, which each server makes anew
@@ -82,6 +89,7 @@ private:
     void expose_servers(Exposition& out) const;
     void expose_tenants(Exposition& out) const;
     void expose_totals(Exposition& out) const;
+    void expose_waits(Exposition& out) const;
     void expose_journals(Exposition& out) const;
 
     std::mutex mutex_;

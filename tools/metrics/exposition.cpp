@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace smt::tools::metrics {
 
@@ -33,18 +35,21 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-const std::vector<double>& Histogram::bounds() {
+const std::vector<double>& Histogram::of_stops() {
     static const std::vector<double> all{1e-5, 2.5e-5, 5e-5,  1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3,
                                          5e-3, 1e-2,   0.025, 0.05, 0.1,    0.25, 0.5,  1};
     return all;
 }
 
+Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
 void Histogram::add(double seconds) {
-    const auto bucket = std::lower_bound(bounds().begin(), bounds().end(), seconds);
-    ++counts_[static_cast<size_t>(bucket - bounds().begin())];
-    ++count_;
+    const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), seconds);
+    ++counts_[static_cast<size_t>(bucket - bounds_.begin())];
     sum_ += seconds;
 }
+
+uint64_t Histogram::count() const { return std::accumulate(counts_.begin(), counts_.end(), uint64_t{0}); }
 
 void Exposition::family(std::string_view name, Type type, std::string_view help) {
     family_ = name;
@@ -63,8 +68,8 @@ void Exposition::histogram(const Labels& labels, const Histogram& values) {
     for (size_t i = 0; i < values.counts().size(); ++i) {
         below += values.counts()[i];
         Labels bucket = labels;
-        bucket.emplace_back(
-            "le", i < Histogram::bounds().size() ? fmt::format("{}", Histogram::bounds()[i]) : "+Inf");
+        bucket.emplace_back("le",
+                            i < values.bounds().size() ? fmt::format("{}", values.bounds()[i]) : "+Inf");
         sample("_bucket", bucket, static_cast<double>(below));
     }
     sample("_count", labels, static_cast<double>(values.count()));

@@ -21,18 +21,22 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 enum class Type { kGauge, kCounter, kHistogram, kInfo };
 
-// Durations, in buckets that suit stops: 10 us to 1 s.
+// Durations, in buckets.
 class Histogram {
 public:
-    static const std::vector<double>& bounds();  // seconds, ascending; the last bucket has none
+    static const std::vector<double>& of_stops();  // bounds: 10 us to 1 s
+    explicit Histogram(std::vector<double> bounds = of_stops());
     void add(double seconds);
+    void add(size_t bucket, uint64_t count) { counts_.at(bucket) += count; }
+    void add_sum(double seconds) { sum_ += seconds; }
+    const std::vector<double>& bounds() const { return bounds_; }    // seconds, ascending; the last has none
     const std::vector<uint64_t>& counts() const { return counts_; }  // of each bucket alone
-    uint64_t count() const { return count_; }
+    uint64_t count() const;
     double sum() const { return sum_; }
 
 private:
-    std::vector<uint64_t> counts_ = std::vector<uint64_t>(bounds().size() + 1);
-    uint64_t count_ = 0;
+    std::vector<double> bounds_;
+    std::vector<uint64_t> counts_;
     double sum_ = 0;
 };
 

@@ -246,7 +246,8 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
             entry.kind == Kind::kMapping
                 ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})", entry.blocks_together,
                               fmt::join(placed_on(entry), ","), entry.start_ns, entry.end_ns)
-            : entry.kind == Kind::kSessionClosed ? fmt::format(R"(,"gpu_ns":{})", entry.end_ns)
+            : entry.kind == Kind::kSessionClosed
+                ? fmt::format(R"(,"gpu_ns":{},"fault":{})", entry.end_ns, entry.grid[2])
             : entry.kind == Kind::kGpuTime ? fmt::format(R"(,"stream":{},"gpu_ns":{},"gpu_ns_one_wave":{})",
                                                          entry.stream, entry.end_ns, entry.start_ns)
             : entry.kind == Kind::kStopped

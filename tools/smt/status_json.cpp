@@ -1,5 +1,7 @@
 // smt status --json: see status_view.h.
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "runtime/protocol/server_key.h"
@@ -104,6 +106,9 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"multiprocessors", part_of(usage.multiprocessors)},
             {"waits_for", tenant.waits_for[0] ? StatusJson(tenant.waits_for) : StatusJson()},
             {"waited_ms", tenant.waited_ms},
+            {"waits",
+             std::accumulate(std::begin(tenant.waits.counts), std::end(tenant.waits.counts), uint64_t{0})},
+            {"waits_ns", tenant.waits.ns},
             {"target", target_of(tenant)}};
 }
 

@@ -1,7 +1,6 @@
 #include "tools/ui/timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <utility>
 
@@ -116,11 +115,11 @@ void Timeline::add(const Reader& journal, const Entry& entry) {
         case Kind::kLaunch:
             if (!timed(entry)) {
                 see(time);
-                insert(launches_, {time, 0, tenant_of(entry.session)});
+                insert(launches_[tenant_of(entry.session)], {time, 0});
                 if (!virtual_) untimed_.push_back(entry.sequence);
                 return;
             }
-            insert(launches_, {entry.end_ns, 0, tenant_of(entry.session)});
+            insert(launches_[tenant_of(entry.session)], {entry.end_ns, 0});
             return take_launch(entry);
         case Kind::kMapping:
             if (!timed(entry) || virtual_) return;  // there its launch says where it ran
@@ -129,7 +128,7 @@ void Timeline::add(const Reader& journal, const Entry& entry) {
         case Kind::kStopped:
             if (virtual_) return;  // how long it took is real time, which does not go with a virtual clock
             see(time);
-            return insert(stops_, {time, entry.value, tenant_of(entry.session)});
+            return insert(stops_[tenant_of(entry.session)], {time, entry.value});
         case Kind::kDecision:
             see(time);
             ++decided_;
@@ -145,10 +144,10 @@ void Timeline::take_launch(const Entry& entry) {
     if (virtual_)
         take_run(entry, 0);
     else
-        insert(runs_, {entry.end_ns, entry.end_ns - entry.start_ns, tenant_of(entry.session)});
+        insert(runs_[tenant_of(entry.session)], {entry.end_ns, entry.end_ns - entry.start_ns});
     see(entry.end_ns);
     if (entry.time_ns && entry.time_ns <= entry.start_ns)
-        insert(latencies_, {entry.end_ns, entry.end_ns - entry.time_ns, tenant_of(entry.session)});
+        insert(latencies_[tenant_of(entry.session)], {entry.end_ns, entry.end_ns - entry.time_ns});
 }
 
 void Timeline::take_run(const Entry& entry, uint64_t shift) {
@@ -161,7 +160,7 @@ void Timeline::take_run(const Entry& entry, uint64_t shift) {
     see(placed.start);
     see(placed.end);
     longest_ = std::max(longest_, placed.end - placed.start);
-    insert(runs_, {placed.end, placed.end - placed.start, placed.tenant});
+    insert(runs_[placed.tenant], {placed.end, placed.end - placed.start});
     placed_ = true;
     insert(ran_, placed);
 }
@@ -181,53 +180,66 @@ void Timeline::forget() {
     if (keep_ns_ == 0 || end_ < keep_ns_) return;
     const uint64_t before = end_ - keep_ns_;
     forget_before(ran_, before);
-    for (auto* each : {&launches_, &runs_, &latencies_, &stops_}) forget_before(*each, before);
+    for (auto* all : {&launches_, &runs_, &latencies_, &stops_})
+        for (auto& [tenant, each] : *all) forget_before(each, before);
     while (decisions_.size() > kShownDecisions && decisions_.front().time_ns < before) decisions_.pop_front();
 }
 
 // ---- Frames
 
-Frame Timeline::frame(const Window& window, int multiprocessors) const {
-    Frame frame;
-    const int count = std::clamp(multiprocessors, 0, kMostMultiprocessors);
-    frame.multiprocessors.resize(static_cast<size_t>(count));
-
-    // What ran on one multiprocessor at the same time counts once for each tenant.
-    std::vector<const Placed*> parts;
+// What ran on one multiprocessor at the same time counts once for each tenant.
+std::vector<std::vector<Part>> Timeline::parts(const Window& window, size_t multiprocessors) const {
+    std::vector<const Placed*> those;
     for (auto each = after(ran_, window.from); each != ran_.end() && each->end < window.to + longest_ + 1;
          ++each)
-        if (each->start < window.to) parts.push_back(&*each);
-    std::sort(parts.begin(), parts.end(),
+        if (each->start < window.to) those.push_back(&*each);
+    std::sort(those.begin(), those.end(),
               [](const Placed* a, const Placed* b) { return a->start < b->start; });
     struct Busy {
         uint64_t until = 0, ns = 0;
     };
-    std::array<std::map<uint32_t, Busy>, kMostMultiprocessors> busy;
-    for (const Placed* each : parts) {
+    std::vector<uint32_t> tenants;  // that ran something, ascending
+    for (const Placed* each : those) tenants.push_back(each->tenant);
+    std::sort(tenants.begin(), tenants.end());
+    tenants.erase(std::unique(tenants.begin(), tenants.end()), tenants.end());
+    std::vector<Busy> busy(kMostMultiprocessors * tenants.size());  // of each one all tenants in a row
+    for (const Placed* each : those) {
         const uint64_t start = std::max(each->start, window.from), end = std::min(each->end, window.to);
+        const auto which = static_cast<size_t>(
+            std::lower_bound(tenants.begin(), tenants.end(), each->tenant) - tenants.begin());
         for (int word = 0; word < runtime::journal::kPlaceWords; ++word) {
             for (uint64_t left = each->where[word]; left; left &= left - 1) {
-                Busy& on = busy[static_cast<size_t>(64 * word + std::countr_zero(left))][each->tenant];
+                const auto sm = static_cast<size_t>(64 * word + std::countr_zero(left));
+                Busy& on = busy[sm * tenants.size() + which];
                 if (end > on.until) on.ns += end - std::max(start, on.until);
                 on.until = std::max(on.until, end);
             }
         }
     }
     const double length = static_cast<double>(std::max<uint64_t>(window.to - window.from, 1));
-    for (size_t sm = 0; sm < frame.multiprocessors.size(); ++sm)
-        for (const auto& [tenant, on] : busy[sm])
-            if (on.ns) frame.multiprocessors[sm].push_back({tenant, static_cast<double>(on.ns) / length});
+    std::vector<std::vector<Part>> all(multiprocessors);
+    for (size_t sm = 0; sm < all.size(); ++sm)
+        for (size_t i = 0; i < tenants.size(); ++i)
+            if (const Busy& on = busy[sm * tenants.size() + i]; on.ns)
+                all[sm].push_back({tenants[i], static_cast<double>(on.ns) / length});
+    return all;
+}
 
-    for (auto each = after(launches_, window.over); each != after(launches_, window.to); ++each)
-        ++frame.tenants[each->tenant].launches;
-    const auto summarise = [&](const std::deque<Took>& all, Quantiles Figures::* of) {
-        std::map<uint32_t, std::vector<uint64_t>> values;
-        const auto first = after(all, window.over);
-        for (auto each = after(all, window.to); each != first;) {
-            --each;
-            if (auto& seen = values[each->tenant]; seen.size() < kMostSamples) seen.push_back(each->ns);
+Frame Timeline::frame(const Window& window, int multiprocessors) const {
+    Frame frame;
+    frame.multiprocessors =
+        parts(window, static_cast<size_t>(std::clamp(multiprocessors, 0, kMostMultiprocessors)));
+    for (const auto& [tenant, all] : launches_)
+        if (const auto count = after(all, window.to) - after(all, window.over); count > 0)
+            frame.tenants[tenant].launches = static_cast<uint64_t>(count);
+    const auto summarise = [&](const ByTenant& by_tenant, Quantiles Figures::* of) {
+        for (const auto& [tenant, all] : by_tenant) {
+            const auto end = after(all, window.to);
+            const auto count = std::clamp<std::ptrdiff_t>(end - after(all, window.over), 0, kMostSamples);
+            std::vector<uint64_t> seen;
+            for (auto each = end - count; each != end; ++each) seen.push_back(each->ns);
+            if (count) frame.tenants[tenant].*of = quantiles(seen);
         }
-        for (auto& [tenant, seen] : values) frame.tenants[tenant].*of = quantiles(seen);
     };
     summarise(runs_, &Figures::run);
     summarise(latencies_, &Figures::latency);

@@ -78,11 +78,13 @@ private:
         uint64_t where[runtime::journal::kPlaceWords] = {};
         uint32_t tenant = 0;
     };
-    // A time that something of a tenant took.
+    // A time that something took.
     struct Took {
         uint64_t end = 0, ns = 0;
-        uint32_t tenant = 0;
     };
+    // Each tenant's in the order of the end, so that a frame is made without looking at each of them: there
+    // are a million where tenants launch as fast as they can.
+    using ByTenant = std::map<uint32_t, std::deque<Took>>;
 
     void add(const runtime::journal::Reader& journal, const runtime::journal::Entry& entry);
     void take_launch(const runtime::journal::Entry& entry);
@@ -91,6 +93,7 @@ private:
     void take_sessions(const runtime::journal::Reader& journal, const runtime::journal::Entry& entry);
     void see(uint64_t time);
     void forget();
+    std::vector<std::vector<Part>> parts(const Window& window, size_t multiprocessors) const;
     uint32_t tenant_of(uint32_t session);
 
     const uint64_t keep_ns_;
@@ -106,11 +109,11 @@ private:
     std::map<uint32_t, uint32_t> by_session_;
     std::deque<uint64_t> untimed_;  // launches whose times may still be added to their entries
 
-    // Each in the order of the end.
+    // In the order of the end.
     std::deque<Placed> ran_;
-    std::deque<Took> launches_;  // ns: 0
-    std::deque<Took> runs_, latencies_, stops_;
     std::deque<Decision> decisions_;
+    ByTenant launches_;  // ns: 0
+    ByTenant runs_, latencies_, stops_;
 };
 
 }  // namespace smt::tools::ui

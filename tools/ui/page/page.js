@@ -5,7 +5,7 @@
 const kFrameMs = 100, kTableMs = 500, kAnnounceMs = 5000, kRetryMs = 1000, kFiguresFrames = 50;
 const at = id => document.getElementById(id);
 
-let about = null, paused = false, ended = false, shown = null, frames = [], timer = 0;
+let about = null, paused = false, ended = false, shown = null, onMap = null, frames = [], due = 0;
 let position = 0, seeked = true, names = new Map();
 
 // ---- Asking
@@ -224,7 +224,7 @@ function showTenants(state) {
   wanted.forEach((row, i) => {
     if (at("tenants").children[i] !== row) at("tenants").insertBefore(row, at("tenants").children[i] || null);
   });
-  const busy = state.tenants.map(each => [share(each.id), each.name]).filter(([part]) => part >= 0.001);
+  const busy = state.tenants.map(each => [share(each.id), each.name]).filter(([part]) => part >= 0.005);
   put(at("sms-text"), !state.sms.length ? "No program has run yet"
     : !state.placed && state.tenants.length
     ? "Where blocks run is not recorded: start the server with SMT_JOURNAL=mapping"
@@ -256,6 +256,7 @@ function show(state) {
     frames.push({length: state.to - state.from, count: state.sms.length, parts, from: state.from});
     if (frames.length > kFiguresFrames) frames.shift();
     drawMap(state);
+    onMap = state;
     drawTracks(state, decided, seeked);
   }
   if (performance.now() - tableAt > kTableMs || seeked) {
@@ -296,7 +297,6 @@ function showPosition() {
 }
 
 async function next() {
-  const began = performance.now();
   let wait = kFrameMs;
   try {
     if (!about) begin(JSON.parse(await ask("about")));
@@ -307,7 +307,9 @@ async function next() {
     say(problem instanceof TypeError ? "smt ui does not answer. Does it still run?" : problem.message);
     wait = kRetryMs;
   }
-  timer = setTimeout(next, Math.max(0, began + wait - performance.now()));
+  // By when it was due, not by when it was done: else each frame would be late by what the ones before took.
+  due = Math.max(due + wait, performance.now());
+  setTimeout(next, due - performance.now());
 }
 
 function restart() {   // of the pictures and figures, at another place of the recording
@@ -330,6 +332,12 @@ function begin(told) {
   at("as-it-was").hidden = about.replay.clock === "virtual";
 }
 
+// The map is as it was, for another size or another light.
+function drawAgain() {
+  if (onMap) drawMap(onMap);
+}
+addEventListener("resize", drawAgain);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);
 at("pause").addEventListener("click", () => {
   if (ended && paused) position = about.replay.begin, restart();
   ended = false;

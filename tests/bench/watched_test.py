@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""tools/bench/watched: claims as report.py takes them; with a build, watched.py on the simulated device:
+watched_test.py [BUILD]. No figure is asserted."""
+import json
+import pathlib
+import sys
+
+from measuring import Measuring, unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools/bench"
+sys.path[:0] = [str(BENCH), str(BENCH / "watched")]
+import claims   # noqa: E402
+import report   # noqa: E402
+import results_file   # noqa: E402
+
+BUILD = None
+BEFORE = {"median": 0.998, "low": 0.99, "high": 1.004}
+
+
+def row(programs, way, **figures):
+    return {"part": "way", "programs": programs, "way": way, "n": 6, "seconds": 1.0, "launches": BEFORE,
+            "server_cpu": BEFORE, **figures}
+
+
+class Claims(unittest.TestCase):
+    def test_as_the_report_takes_them(self):
+        rows = {(each["programs"], each["way"]): each
+                for each in (row(1, "page"), row(1, "nothing"), row(8, "metrics", server_cpu=None))}
+        found = list(claims.claims_of(rows, "watched"))
+        self.assertEqual([each["id"] for each in found],
+                         ["watched-page-1-launches", "watched-page-1-server-cpu",
+                          "watched-metrics-8-launches"])
+        self.assertEqual(found[0]["baselines"][0]["value"], 0.998)
+        self.assertNotIn("baselines", found[2])
+        run = {"command": "watched.py", "commit": "0", "machine": "h100-alone", "raw": "nowhere"}
+        data = results_file.merged(json.loads(report.DATA.read_text()), claims.HOME, "watched", run, found)
+        self.assertEqual(report.mistakes(data), [])
+
+
+class Simulated(Measuring):
+    script = BENCH / "watched/watched.py"
+    always = ("--device", "sim", "--seconds", "0.3", "--rounds", "1")
+
+    def setUp(self):
+        if not BUILD:
+            self.skipTest("no build was named")
+        self.build = BUILD
+        super().setUp()
+
+    def test_each_way(self):
+        out, code = self.run_all("--programs", "1,2")
+        self.assertEqual(code, 0, out)
+        ways = [(each["programs"], each["way"]) for each in self.rows("way")]
+        self.assertEqual(ways, [(count, way) for count in (1, 2) for way in ("metrics", "page", "nothing")])
+        for each in self.rows("ratio"):
+            self.assertGreater(each["launches"], 0)
+            self.assertGreater(each["launches_per_s"], 0)
+            if each["way"] != "nothing":
+                self.assertGreater(each["answers_per_s"], 0, each)
+
+    def test_a_program_that_does_not_start_is_told(self):
+        out, code = self.run_all("--program", "/bin/false", "--programs", "1")
+        self.assertEqual(code, 1, out)
+        self.assertIn("FAILS: 1 programs: a program does not answer: exit code 1", out)
+
+    def test_no_round_is_begun_after_the_budget(self):
+        out, code = self.run_all("--budget", "0.001", "--programs", "1")
+        self.assertEqual((code, self.rows()), (1, []), out)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        BUILD = sys.argv.pop(1)
+    unittest.main()
