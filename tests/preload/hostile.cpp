@@ -1,11 +1,13 @@
 // Sends a server what no client sends, of each kind so many messages: it must answer, refuse or end a
 // session, and go on.
 //
-//   hostile SOCKET ROUNDS SEED ORDERS
+//   hostile SOCKET ROUNDS SEED ORDERS VICTIM [PART]
 //
 //   first packets   of each ControlKind, and of kinds that are none: cut short, too long, random, extreme;
-//                   with descriptors of all sorts. ORDERS: also orders to stop that are good ones (else none)
-//   messages        of a session: those that it takes with wrong contents, sizes and descriptors, and others
+//                   with descriptors of all sorts. ORDERS: also orders to stop that are good ones (else
+//                   none). Half of the names of tenants are VICTIM
+//   handshakes      the same after a good greeting
+//   messages        of a session: each kind with wrong contents, sizes and descriptors
 //   records         of each operation, with random payloads; operations that are none; rings that lie
 //
 // The same seed sends the same bytes. A stream or lane may wait by right for what never comes; then the
@@ -23,17 +25,17 @@ using namespace smt::tests;
 
 namespace {
 
-constexpr uint32_t kKinds = 32;  // some beyond the last one
 constexpr int kStallMs = 100;
 
 class Hostile {
 public:
-    Hostile(const char* socket, int rounds, unsigned seed, bool orders)
-        : path_(socket), rounds_(rounds), orders_(orders), random_(seed) {
+    Hostile(const char* socket, int rounds, unsigned seed, bool orders, const char* victim)
+        : path_(socket), rounds_(rounds), orders_(orders), victim_(victim), random_(seed) {
         make_files();
     }
 
     void first_packets();
+    void handshakes();
     void messages();
     void records();
     long sent() const { return sent_; }
@@ -53,6 +55,7 @@ private:
     const char* const path_;
     const int rounds_;
     const bool orders_;
+    const char* const victim_;
     std::mt19937_64 random_;
     std::vector<int> files_;
     Session session_;
@@ -83,35 +86,93 @@ std::vector<char> Hostile::random_bytes(size_t bytes) {
     return made;
 }
 
-// How large a message of the kind is that the server takes.
-size_t size_of(uint32_t kind) {
+// How large a message of the kind is; 0: there is none of that number. The compiler asks for new kinds.
+constexpr size_t size_of(uint32_t kind) {
     switch (static_cast<ControlKind>(kind)) {
         case ControlKind::kHello:
             return sizeof(Hello);
+        case ControlKind::kWelcome:
+            return sizeof(Welcome);
+        case ControlKind::kMapped:
+            return sizeof(Mapped);
         case ControlKind::kOpenLane:
             return sizeof(OpenLane);
+        case ControlKind::kLaneOpened:
+            return sizeof(LaneOpened);
+        case ControlKind::kStatus:
+        case ControlKind::kStop:
+        case ControlKind::kTenants:
+        case ControlKind::kDevice:
+            return sizeof(StatusRequest);
+        case ControlKind::kStatusReply:
+            return sizeof(StatusReply);
         case ControlKind::kCaptured:
             return sizeof(Captured);
-        case ControlKind::kDescriptor:
-            return sizeof(Descriptor);
-        case ControlKind::kSettings:
-            return sizeof(SettingsRequest);
+        case ControlKind::kTenantStatus:
+            return sizeof(TenantStatus);
         case ControlKind::kSetPolicy:
             return sizeof(PolicyRequest);
-        case ControlKind::kSetMemoryLimit:
-            return sizeof(MemoryLimitRequest);
-        case ControlKind::kSetTerms:
-            return sizeof(TermsRequest);
+        case ControlKind::kChangeReply:
+            return sizeof(ChangeReply);
+        case ControlKind::kSettings:
+            return sizeof(SettingsRequest);
+        case ControlKind::kSettingsReply:
+            return sizeof(SettingsReply);
+        case ControlKind::kFarewell:
+            return sizeof(Farewell);
         case ControlKind::kSuspend:
         case ControlKind::kResume:
             return sizeof(SuspendRequest);
+        case ControlKind::kSuspendReply:
+            return sizeof(SuspendReply);
+        case ControlKind::kSetMemoryLimit:
+            return sizeof(MemoryLimitRequest);
+        case ControlKind::kDescriptor:
+            return sizeof(Descriptor);
+        case ControlKind::kSetTerms:
+            return sizeof(TermsRequest);
+        case ControlKind::kOpened:
+            return sizeof(Opened);
+        case ControlKind::kDeviceReply:
+            return sizeof(DeviceReply);
+        case ControlKind::kFetchShared:
+            return sizeof(FetchShared);
+        case ControlKind::kSharedFetched:
+            return sizeof(SharedFetched);
+    }
+    return 0;
+}
+
+constexpr uint32_t last_kind() {
+    uint32_t last = 0;
+    for (uint32_t kind = 0; kind < 256; ++kind)
+        if (size_of(kind) != 0) last = kind;
+    return last;
+}
+
+constexpr uint32_t kKinds = last_kind() + 4;  // with some beyond the last one
+
+// Where a request names a tenant; 0: it does not.
+constexpr size_t tenant_in(uint32_t kind) {
+    switch (static_cast<ControlKind>(kind)) {
+        case ControlKind::kHello:
+            return offsetof(Hello, tenant);
+        case ControlKind::kSetMemoryLimit:
+            return offsetof(MemoryLimitRequest, tenant);
+        case ControlKind::kSetTerms:
+            return offsetof(TermsRequest, tenant);
+        case ControlKind::kSuspend:
+        case ControlKind::kResume:
+            return offsetof(SuspendRequest, tenant);
+        case ControlKind::kFetchShared:
+            return offsetof(FetchShared, family);
         default:
-            return sizeof(StatusRequest);
+            return 0;
     }
 }
 
 std::vector<char> Hostile::packet_of(uint32_t kind) {
-    const size_t right = size_of(kind);
+    const size_t right = size_of(kind) ? size_of(kind) : sizeof(StatusRequest);
     const size_t sizes[] = {
         right, right, right, right, below(static_cast<uint32_t>(right)), right + 1 + below(64), 60'000};
     const size_t bytes = std::max<size_t>(sizes[below(std::size(sizes))], 1);
@@ -128,6 +189,12 @@ std::vector<char> Hostile::packet_of(uint32_t kind) {
         put(offsetof(Hello, version), kProtocolVersion);
         put(offsetof(Hello, table_hash), kTableHash);
     }
+    if (kind == static_cast<uint32_t>(ControlKind::kFetchShared) && below(2))
+        put(offsetof(FetchShared, version), kProtocolVersion);
+    const size_t at = tenant_in(kind);
+    if (at != 0 && below(2) &&
+        at + kTenantNameBytes <= packet.size())  // the others are random, without an end
+        std::strncpy(packet.data() + at, victim_, kTenantNameBytes);
     return packet;
 }
 
@@ -185,10 +252,27 @@ void Hostile::message_of(uint32_t kind) {
 
 void Hostile::messages() {
     session_ = open_session(path_);
-    for (const ControlKind kind : {ControlKind::kOpenLane, ControlKind::kCaptured, ControlKind::kDescriptor})
-        for (int i = 0; i < rounds_; ++i) message_of(static_cast<uint32_t>(kind));
-    for (int i = 0; i < rounds_; ++i) message_of(below(kKinds));
+    for (uint32_t kind = 0; kind < kKinds; ++kind)
+        for (int i = 0; i < rounds_; ++i) message_of(kind);
+    for (int i = 0; i < rounds_; ++i) message_of(below(kKinds));  // and in any order
     end(session_);
+}
+
+// After a good greeting, in the place of what follows it.
+void Hostile::handshakes() {
+    for (int i = 0; i < 2 * rounds_; ++i) {
+        const int client = connect_to(path_);
+        Hello hello;
+        hello.table_hash = kTableHash;
+        hello.pid = getpid();
+        std::strcpy(hello.tenant, "intruder");
+        require(::send(client, &hello, sizeof hello, 0) == sizeof hello, "greeted");
+        close(receive_welcome(client));
+        for (uint32_t packets = below(4); packets > 0; --packets)
+            if (!send(client, packet_of(i % 2 ? static_cast<uint32_t>(ControlKind::kMapped) : below(kKinds))))
+                break;
+        close(client);
+    }
 }
 
 bool Hostile::drained(int milliseconds) {
@@ -202,7 +286,7 @@ bool Hostile::drained(int milliseconds) {
 }
 
 void Hostile::record_of(uint16_t op) {
-    const uint32_t payload = 8 * below(24), bytes = (sizeof(RecordHeader) + payload + 15) & ~15u;
+    const uint32_t payload = 8 * below(32), bytes = (sizeof(RecordHeader) + payload + 15) & ~15u;
     if (tail_ % kRingBytes + bytes > kRingBytes || tail_ - session_.header().head.load() > kRingBytes / 2) {
         if (!drained(kStallMs)) return end(session_);
         tail_ = 0;
@@ -223,8 +307,13 @@ void Hostile::record_of(uint16_t op) {
 // A record or a position that is none.
 void Hostile::lie() {
     const uint64_t tails[] = {8 + below(kRingBytes), kRingBytes + 16, ~0ull - below(64), 16, 4096};
-    session_.record() = {static_cast<uint32_t>(random_()), static_cast<uint16_t>(random_()),
-                         static_cast<uint16_t>(random_()), 0, static_cast<uint32_t>(random_())};
+    const uint32_t lengths[] = {0,        8,  16, 17, 4096, kRingBytes - 16, kRingBytes, kRingBytes + 16,
+                                ~0u - 15, ~0u};
+    const auto length = [&] {
+        return below(2) ? lengths[below(std::size(lengths))] : static_cast<uint32_t>(random_());
+    };
+    const uint32_t op = below(2) ? below(kFirstGeneratedOp + kGeneratedOps) : below(1 << 16);
+    session_.record() = {length(), static_cast<uint16_t>(op), static_cast<uint16_t>(random_()), 0, length()};
     publish(session_, tails[below(std::size(tails))]);
     ++sent_;
     end(session_);
@@ -240,10 +329,11 @@ void Hostile::records() {
     constexpr uint16_t kNone = 50;  // operations beyond the last one
     session_ = open_session(path_);
     for (uint16_t op = 0; op < kFirstGeneratedOp + kGeneratedOps + kNone; ++op) {
-        if (waits_by_right(op) ||
-            (op > static_cast<uint16_t>(Op::kSetAccess) + kNone && op < kFirstGeneratedOp))
-            continue;
-        for (int i = 0; i < rounds_; ++i) record_of(op);
+        if (op > static_cast<uint16_t>(Op::kPeerAccess) + kNone && op < kFirstGeneratedOp) continue;
+        for (int i = 0; i < rounds_; ++i) {
+            record_of(op);
+            if (waits_by_right(op) && i % 8 == 7) end(session_);  // whatever it waits for
+        }
         if (!drained(kStallMs)) end(session_);
     }
     for (int i = 0; i < rounds_; ++i) lie();
@@ -254,9 +344,10 @@ void Hostile::records() {
 
 int main(int, char** arguments) {
     Hostile hostile(arguments[1], std::atoi(arguments[2]), static_cast<unsigned>(std::atoi(arguments[3])),
-                    std::string_view(arguments[4]) == "orders");
-    const char* part = arguments[5];
+                    std::string_view(arguments[4]) == "orders", arguments[5]);
+    const char* part = arguments[6];
     if (!part || std::string_view(part) == "packets") hostile.first_packets();
+    if (!part || std::string_view(part) == "handshakes") hostile.handshakes();
     if (!part || std::string_view(part) == "messages") hostile.messages();
     if (!part || std::string_view(part) == "records") hostile.records();
     std::printf("%ld messages\n", hostile.sent());

@@ -349,8 +349,8 @@ def hostile_messages(place):
                 found.append(os.readlink(each))
         return [link for link in found if "hostile" in link or link == "/"]
 
-    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "1000", "1", "none"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
+    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "1000", "1", "none",
+                                    "nobody"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
     assert int(said.split()[0]) > 100_000, said
     place.run("scale", tenant="neighbour")
     assert place.server_pid() == pid

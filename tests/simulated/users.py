@@ -37,7 +37,7 @@ class Skipped(Exception):
 class Machine:
     """A folder that root made, with a server in it, and what users do there. Group SERVER may use it."""
 
-    def __init__(self, smt, programs, grants="", one_context=0):
+    def __init__(self, smt, programs, grants="", one_context=0, **settings):
         self.smt, self.programs = pathlib.Path(smt), pathlib.Path(programs)
         self.root = pathlib.Path(tempfile.mkdtemp())
         self.root.chmod(0o755)
@@ -52,7 +52,8 @@ class Machine:
         self.environment.update(SMT_SYSTEM_DIR=str(self.folder), SMT_SYSTEM_FILE=str(self.root / "smt.toml"),
                                 SMT_DEVICE="sim", SMT_SIM=f"grace=20,one_context={one_context}",
                                 SMT_PROFILES="none",
-                                SMT_COMPILE="ptx=0")
+                                SMT_COMPILE="ptx=0",
+                                **{name: value.format(root=self.root) for name, value in settings.items()})
         self.log_file = (self.root / "server.log").open("w")
         self.server = None
 
@@ -98,6 +99,19 @@ class Machine:
         """Tenants by name, and the server's own line."""
         server, = map(json.loads, self.command(user, "status", "--json").splitlines())
         return {tenant["tenant"]: tenant for tenant in server["tenants"]}, server
+
+    def looks(self, *command):
+        """What BOB sees with a command that is not smt's."""
+        return subprocess.run(command, capture_output=True, timeout=PATIENCE, **self.as_user(BOB))
+
+    def processes_of(self, *users):
+        def owner(process):
+            try:
+                return process.stat().st_uid
+            except FileNotFoundError:   # it has ended
+                return None
+        return [process.name for process in pathlib.Path("/proc").iterdir()
+                if process.name.isdigit() and owner(process) in users]
 
     def party(self, user, tenant="train", options=(), **settings):
         return Party(self, user, tenant, options, **settings)
@@ -161,6 +175,44 @@ def two_users(smt, programs):
         assert bob.ask("read", bob.ask("allocate", BYTES)) == "0"
         alice.end()
         bob.end()
+
+
+def memory_of_another(smt, programs):
+    """Nothing that a user can name or open has another user's memory: its addresses, files of the server and
+    of the other's programs, and what /proc has of their processes; also while it is in the server's file."""
+    with Machine(smt, programs, SMT_LIMITS="swap_host=0,swap_folder={root}/cache") as machine:
+        alice, bob = machine.party(ALICE), machine.party(BOB)
+        memory, own = (each.ask("allocate", BYTES) for each in (alice, bob))
+        alice.ask("fill", memory, 17)
+        for words in (("read", memory), ("types", memory), ("share", memory), ("free", memory),
+                      ("close", memory), ("release", memory), ("map", memory)):
+            said = bob.ask(*words)
+            assert said in (REFUSED, "CUDA_ERROR_INVALID_HANDLE"), (words, said)
+        assert alice.ask("read", memory) == "17" and bob.ask("read", own) == "0"
+        look_around(machine)
+        machine.command(ALICE, "suspend", "train")
+        wait_for(lambda: machine.status(0)[0][name(ALICE)]["file_bytes"] >= BYTES, machine.log)
+        look_around(machine)
+        machine.command(ALICE, "resume", "train")
+        assert alice.ask("read", memory) == "17"
+        alice.end()
+        bob.end()
+
+
+def look_around(machine):
+    """As BOB, at what is the server's and ALICE's."""
+    whose = f"( -uid {SERVER} -o -uid {ALICE} )"
+    places = [place for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", machine.root)
+              if os.path.isdir(place)]
+    files = machine.looks("find", *map(str, places), *whose.split(), "-type", "f", "-readable")
+    assert not files.stdout, files
+    processes = machine.processes_of(SERVER, ALICE)
+    assert len(processes) >= 2, processes
+    for process in processes:
+        for secret in "mem", "maps", "environ", "auxv", "fd", "map_files":
+            path = f"/proc/{process}/{secret}"
+            seen = machine.looks(*(("ls", path) if secret in ("fd", "map_files") else ("head", "-c1", path)))
+            assert seen.returncode != 0 and "ermission denied" in seen.stderr, (path, seen)
 
 
 def ask_settings(machine, user):
@@ -383,19 +435,28 @@ def in_a_container(smt, programs):
 
 
 def hostile_user(smt, programs):
-    """A user in the group sends a thousand wrong messages of each kind, and orders to stop: the other's
-    program goes on."""
+    """A user in the group sends a thousand wrong messages of each kind, orders to stop, and orders about the
+    other's tenant: the other's program computes right meanwhile, and has what it had."""
     with Machine(smt, programs) as machine:
         bob = machine.party(BOB)
         memory = bob.ask("allocate", BYTES)
-        bob.ask("fill", memory, 29)
+        before, server = machine.status(0)
         path = machine.folder / f"{KEY}.sock"
-        done = subprocess.run([machine.programs / "preload_hostile", path, "1000", "2", "orders"],
-                              capture_output=True, timeout=PATIENCE, **machine.as_user(ALICE))
-        assert done.returncode == 0 and int(done.stdout.split()[0]) > 100_000, done
-        assert bob.ask("read", memory) == "29"
+        hostile = subprocess.Popen([machine.programs / "preload_hostile", path, "1000", "2", "orders",
+                                    name(BOB)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   **machine.as_user(ALICE))
+        value = 0
+        while hostile.poll() is None:
+            value += 1
+            assert bob.ask("fill", memory, value) == "ok" and bob.ask("read", memory) == str(value)
+        said = hostile.stdout.read()
+        assert hostile.returncode == 0 and int(said.split()[0]) > 100_000 and value > 10, (said, value)
         assert machine.server.poll() is None, machine.log()
         assert f"refused {ALICE}/a program: this is the system's server" in machine.log()
+        after, still = machine.status(0)
+        assert still["pid"] == server["pid"] and still["policy"] == server["policy"], still
+        for fact in "priority", "weight", "memory_limit", "suspended", "device_bytes":
+            assert after[name(BOB)][fact] == before[name(BOB)][fact], (fact, after)
         bob.end()
 
 

@@ -47,6 +47,7 @@ JobAcctGatherType=jobacct_gather/none
 KillWait=2
 GresTypes=smt
 NodeName={host} NodeAddr=127.0.0.1 CPUs=64 Gres=smt:400 State=UNKNOWN
+ReturnToService=2
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -98,9 +99,10 @@ class Cluster:
             f"required {self.build}/lib/smt_spank.so {' '.join(words)}\n")
         libraries = root / "usr/lib/x86_64-linux-gnu"
         controller, node = free_ports(2)
-        host = socket.gethostname().split(".")[0]
+        self.host = socket.gethostname().split(".")[0]
         (self.folder / "slurm.conf").write_text(CONF.format(
-            host=host, controller=controller, node=node, folder=self.folder, plugins=libraries / "slurm-wlm"))
+            host=self.host, controller=controller, node=node, folder=self.folder,
+            plugins=libraries / "slurm-wlm"))
         (self.folder / "gres.conf").write_text("Name=smt Count=400\n")
         self.environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.folder / "slurm.conf"),
                             "LD_LIBRARY_PATH": f"{libraries}:{libraries}/slurm-wlm"}
@@ -110,12 +112,33 @@ class Cluster:
         for key in self.keys:
             self.serve(key)
         self.daemon("slurmctld", "-D")
-        self.daemon("slurmd", "-D", "-d", self.step_daemon())
-        wait_for(self.is_idle, lambda: "the node does not come up:\n" + self.logs())
+        self.start_node()
+        self.wait_until_idle()
         return self
 
-    def is_idle(self):
-        return self.command("sinfo", "-h", "-o", "%T", check=False).stdout.strip() == "idle"
+    def start_node(self):
+        self.node = self.daemon("slurmd", "-D", "-d", self.step_daemon())
+
+    def kill_node(self):
+        """slurmd's process, and what it has said; its jobs go on."""
+        self.daemons.remove(self.node)
+        self.node.kill()
+        self.node.wait(timeout=PATIENCE)
+        (self.folder / "slurmd.out").rename(self.folder / "slurmd.before.out")
+
+    def give_up_node(self):
+        """As the controller does when a node has not answered for SlurmdTimeout."""
+        self.command("scontrol", "update", f"nodename={self.host}", "state=down", "reason=gone")
+
+    def log_of_node(self):
+        return (self.folder / "slurmd.out").read_text()
+
+    def wait_until_idle(self):
+        wait_for(lambda: self.state() == "idle", lambda: f"the node is {self.state()}:\n" + self.logs())
+
+    def state(self):
+        """The node's."""
+        return self.command("sinfo", "-h", "-o", "%T", check=False).stdout.strip()
 
     def __exit__(self, *error):
         if error[0]:
@@ -137,8 +160,10 @@ class Cluster:
 
     def daemon(self, name, *arguments):
         with open(self.folder / f"{name}.out", "w") as out:
-            self.daemons.append(subprocess.Popen([self.folder / "bin" / name, *arguments], stdout=out,
-                                                 stderr=out, env=self.environment))
+            started = subprocess.Popen([self.folder / "bin" / name, *arguments], stdout=out, stderr=out,
+                                       env=self.environment)
+        self.daemons.append(started)
+        return started
 
     def step_daemon(self):
         """slurmd gives it no environment, and what is unpacked does not find its libraries by itself."""
@@ -162,8 +187,8 @@ class Cluster:
         """srun, of a user by name."""
         whose = ["--uid", user, "--gid", GROUP] if user else []
         return subprocess.Popen([self.root / "usr/bin/srun", *whose, *map(str, arguments)],
-                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, cwd=self.folder)
+                                env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, cwd=self.folder)
 
     def smt(self, *arguments, check=True):
         done = subprocess.run([self.build / "bin/smt", *arguments], capture_output=True, text=True,
@@ -171,10 +196,23 @@ class Cluster:
         assert not check or done.returncode == 0, done
         return done.stdout
 
-    def tenants(self):
-        """Names of those on all servers."""
+    def status(self):
+        """Tenants on all servers, by name."""
         lines = self.smt("status", "--json", check=False).splitlines()
-        return [tenant["tenant"] for line in lines for tenant in json.loads(line)["tenants"]]
+        return {tenant["tenant"]: tenant for line in lines for tenant in json.loads(line)["tenants"]}
+
+    def tenants(self):
+        return list(self.status())
+
+    def wait_until_running(self, *tenants):
+        """What status has of these, which run and no others."""
+        wait_for(lambda: set(self.status()) == set(tenants), lambda: f"{self.status()}\n{self.logs()}")
+        return self.status()
+
+    def wait_until_clean(self):
+        """No program of a job is left in a server, and no grant."""
+        wait_for(lambda: not self.status() and not list(self.grants.iterdir()),
+                 lambda: f"{self.status()}, {list(self.grants.iterdir())}\n{self.logs()}")
 
     def accounted(self, jobs):
         """The lines of so many jobs, when their epilogs have written them."""
@@ -191,9 +229,9 @@ def wait_for(fact, complaint):
         time.sleep(0.1)
 
 
-def finish(process):
-    """Its exit code and what it said."""
-    output, _ = process.communicate(timeout=PATIENCE)
+def finish(process, words=None):
+    """Its exit code and what it said, also to these words."""
+    output, _ = process.communicate(words, timeout=PATIENCE)
     return process.returncode, output
 
 

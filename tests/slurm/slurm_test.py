@@ -3,9 +3,11 @@
 
 Needs root, as slurmd does, and Debian's Slurm, installed or unpacked in BUILD/slurm.
 """
+import collections
 import json
 import os
 import pathlib
+import pwd
 import signal
 import subprocess
 import sys
@@ -14,7 +16,9 @@ from cluster import SKIPPED, USERS, Cluster, finish, number_of, slurm_root, wait
 
 PROGRAMS = None
 WEIGHTS = (3, 1)
-OF_USERS = ("jobs", "weights")
+SHARES = dict(zip(USERS, (30, 10)))
+ENDS = ("cancelled", "killed")
+OF_USERS = ("jobs", "weights", "limits")
 ROOM = str((228 << 10) // 2 - (1 << 10) - 256)   # two blocks with so much shared memory fit on an SM
 
 
@@ -23,29 +27,52 @@ def program(name, *arguments):
 
 
 def jobs(root, build):
-    """Twenty jobs of two users on two GPUs compute right, and what they are said to have used adds up."""
+    """Twenty jobs of two users on two GPUs have the weight and the memory of their shares. One of each user's
+    is cancelled and one is killed; the others compute right. Nothing is left, and what all are said to have
+    used is what the servers have done."""
     with Cluster(root, build, ["gpu=any", "memory_per_share=1M"], ["simulated", "simulated-1"],
-                 SMT_SIM="gpus=2,sms=4,grace=1000") as cluster:
-        started = [cluster.start("--gres=smt:20", *program("work", 2, 16), user=user)
-                   for user in USERS for _ in range(10)]
-        ends = [finish(process) for process in started]
+                 SMT_SIM="gpus=2,sms=4,grace=1000", SMT_JOURNAL="gpu_time") as cluster:
+        endless = [cluster.start(f"--gres=smt:{SHARES[user]}", *program("work", 10 ** 6, 16), user=user)
+                   for user in USERS for _ in ENDS]
+        wait_for(lambda: len(cluster.status()) == len(endless), cluster.logs)
+        victims = cluster.status()
+        others = [cluster.start(f"--gres=smt:{SHARES[user]}", *program("work", 2, 16), user=user)
+                  for user in USERS for _ in range(8)]
+        for name, tenant in victims.items():
+            shares = SHARES[name.partition("/")[0]]
+            assert (tenant["weight"], tenant["memory_limit"]) == (shares, shares << 20), victims
+        ended = {}   # job: how
+        for user in USERS:
+            for how, name in zip(ENDS, sorted(each for each in victims if each.startswith(user + "/"))):
+                ended[int(name.partition("/job-")[2])] = how
+                end(cluster, how, name, victims[name]["pid"])
+        assert len(ended) == len(endless), victims
+        assert all(code != 0 for code, _ in map(finish, endless)), "a job that was ended has not failed"
+        ends = [finish(process) for process in others]
         assert all(code == 0 for code, _ in ends), ends
-        accounts = cluster.accounted(20)
-        used = [each for line in accounts for each in line["used"]]
-        assert len({line["job"] for line in accounts}) == 20 and len(used) == 20, accounts
-        assert sorted(line["uid"] for line in accounts) == sorted(10 * list(map(number_of, USERS))), accounts
-        assert len({each["launches"] for each in used}) == 1 and used[0]["launches"] > 0, used
-        totals = [json.loads(line) for line in cluster.smt("log", "--totals").splitlines()]
-        assert all(each["tenant"].partition("/")[0] in USERS for each in used), used
-        by_tenant = {each["tenant"]: each for each in totals}
-        assert by_tenant == {each["tenant"]: each for each in used}, (totals, used)
-        assert all(each["sessions"] == each["ended"] == 1 for each in used), used
-        by_server = {each["server"]: 0 for each in used}
-        for each in used:
-            by_server[each["server"]] += 1
-        print(by_server)
-        assert len(by_server) == 2, by_server
-        assert not list(cluster.grants.iterdir()) and not cluster.tenants()
+        check_accounts(cluster, ended)
+        cluster.wait_until_clean()
+
+
+def check_accounts(cluster, ended):
+    """Of twenty jobs, of which some were ended."""
+    accounts = cluster.accounted(20)
+    assert {line["job"] for line in accounts} == set(range(1, 21)), accounts
+    assert sorted(line["uid"] for line in accounts) == sorted(10 * list(map(number_of, USERS))), accounts
+    assert not any("problem" in line for line in accounts), accounts
+    used = {line["job"]: each for line in accounts for each in line["used"]}
+    assert sum(len(line["used"]) for line in accounts) == len(used) == 20, accounts
+    assert all(f"{pwd.getpwuid(line['uid']).pw_name}/job-{line['job']}" == used[line["job"]]["tenant"]
+               for line in accounts), accounts
+    assert all(each["sessions"] == each["ended"] == 1 for each in used.values()), used
+    assert all(each["gpu_ns"] > 0 for job, each in used.items() if job not in ended), used
+    assert len({each["launches"] for job, each in used.items() if job not in ended}) == 1, used
+    totals = [json.loads(line) for line in cluster.smt("log", "--totals").splitlines()]
+    by_tenant = {each["tenant"]: each for each in totals}
+    assert by_tenant == {each["tenant"]: each for each in used.values()}, (totals, used)
+    by_server = collections.Counter(each["server"] for each in used.values())
+    print(by_server)
+    assert len(by_server) == 2, by_server
 
 
 def weights(root, build):
@@ -61,30 +88,104 @@ def weights(root, build):
         assert 0.85 < used[1] / used[0] / (WEIGHTS[0] / WEIGHTS[1]) < 1.15, used
 
 
+def limits(root, build):
+    """A job has the priority that it asks for, and no more memory than its shares give."""
+    with Cluster(root, build, ["gpu=0", "memory_per_share=32M"], ["simulated"],
+                 SMT_SIM="sms=4,grace=1000") as cluster:
+        wishes = (USERS[0], 1, "high", 1), (USERS[1], 3, "low", -1)
+        for job, (user, shares, priority, number) in enumerate(wishes, 1):
+            process = cluster.start(f"--gres=smt:{shares}", f"--smt-priority={priority}", *program("shares"),
+                                    user=user)
+            name = f"{user}/job-{job}"
+            tenant = cluster.wait_until_running(name)[name]
+            assert (tenant["priority"], tenant["weight"], tenant["memory_limit"]) == (
+                number, shares, shares << 25), tenant
+            code, said = finish(process, f"allocate {shares << 24}\nallocate {(shares << 24) + 1}\n")
+            first, second = [line for line in said.splitlines() if not line.startswith("srun: ")]
+            assert code == 0 and int(first, 16) and second == "CUDA_ERROR_OUT_OF_MEMORY", said
+            cluster.accounted(job)
+            cluster.wait_until_clean()
+
+
 def ended(root, build):
     """Jobs that are cancelled and killed leave nothing, and are accounted for."""
     with Cluster(root, build, ["gpu=0"], SMT_SIM="sms=4,grace=1000") as cluster:
-        for number, how in enumerate(("cancelled", "killed"), 1):
+        for number, how in enumerate(ENDS, 1):
+            name = f"job-{number}"
             process = cluster.start("--gres=smt:10", *program("work", 10 ** 6, 16))
-            wait_for(lambda: cluster.tenants() == [f"job-{number}"], lambda: str(cluster.tenants()))
-            if how == "cancelled":
-                cluster.command("scancel", number)
-            else:
-                os.kill(client_of(cluster), signal.SIGKILL)
+            end(cluster, how, name, cluster.wait_until_running(name)[name]["pid"])
             code, said = finish(process)
             assert code != 0, said
             accounts = cluster.accounted(number)
             assert accounts[-1]["job"] == number and accounts[-1]["uid"] == os.getuid(), accounts
-            wait_for(lambda: not cluster.tenants(), lambda: str(cluster.tenants()))
-            assert not list(cluster.grants.iterdir())
+            cluster.wait_until_clean()
         code, said = finish(cluster.start("--gres=smt:10", *program("work", 1, 16)))
         assert code == 0, said
 
 
-def client_of(cluster):
-    lines = cluster.smt("status", "--json").splitlines()
-    (pid,) = [tenant["pid"] for line in lines for tenant in json.loads(line)["tenants"]]
-    return pid
+def end(cluster, how, name, process):
+    if how == "cancelled":
+        cluster.command("scancel", name.rpartition("job-")[2])
+    else:
+        os.kill(process, signal.SIGKILL)
+
+
+def daemon_restarts(root, build):
+    """slurmd's process ends and another one begins: its jobs go on, and are accounted for."""
+    with Cluster(root, build, ["gpu=0"], SMT_SIM="sms=4,grace=1000") as cluster:
+        process = cluster.start("--gres=smt:10", *program("shares"))
+        cluster.wait_until_running("job-1")
+        cluster.kill_node()
+        memory = ask(process, "allocate 64")
+        cluster.start_node()
+        wait_for(lambda: "slurmd started" in cluster.log_of_node(), cluster.logs)
+        assert ask(process, f"fill {memory} 7") == "ok" and ask(process, f"read {memory}") == "7"
+        code, said = finish(process)
+        assert code == 0, said
+        (account,) = cluster.accounted(1)
+        assert account["job"] == 1 and account["used"][0]["ended"] == 1 and "problem" not in account, account
+        cluster.wait_until_clean()
+
+
+def node_fails(root, build):
+    """All processes of a node end at once, those of smt too, and it starts again: no program, grant or
+    account waits for what has gone, and the next job runs."""
+    with Cluster(root, build, ["gpu=0"], SMT_SIM="sms=4,grace=1000") as cluster:
+        process = cluster.start("--gres=smt:10", *program("work", 10 ** 6, 16))
+        task = cluster.wait_until_running("job-1")["job-1"]["pid"]
+        step = parent_of(task)
+        cluster.kill_node()
+        for each in step, task, server_of(cluster):
+            os.kill(each, signal.SIGKILL)
+        cluster.give_up_node()
+        code, said = finish(process)
+        assert "Node failure" in said, said
+        cluster.start_node()
+        (account,) = cluster.accounted(1)
+        assert account["job"] == 1 and "problem" not in account, account
+        (used,) = account["used"]
+        assert used["earlier"] and (used["sessions"], used["ended"]) == (1, 0), account
+        cluster.wait_until_clean()
+        cluster.wait_until_idle()
+        code, said = finish(cluster.start("--gres=smt:10", *program("work", 1, 16)))
+        assert code == 0, said
+        assert cluster.accounted(2)[1]["used"][-1]["ended"] == 1
+
+
+def parent_of(process):
+    return int(pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def server_of(cluster):
+    (line,) = cluster.smt("status", "--json").splitlines()
+    return json.loads(line)["pid"]
+
+
+def ask(process, command):
+    """Of a job with sim_shares."""
+    process.stdin.write(command + "\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
 
 
 def refused(root, build):
@@ -98,7 +199,7 @@ def refused(root, build):
             assert code != 0 and text in said, (options, said)
         code, said = finish(cluster.start("env"))
         assert code == 0 and "LD_PRELOAD" not in said and "SMT_" not in said, said
-        wait_for(cluster.is_idle, cluster.logs)   # no job has put the node out of service
+        cluster.wait_until_idle()   # no job has put the node out of service
 
 
 def main(build, scenario):

@@ -2,6 +2,8 @@
 #include "tools/smt/command.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +151,18 @@ TEST_CASE("servers are found by what they leave in the runtime folder", "[comman
     CHECK_FALSE(ask_server("nobody", protocol::ControlKind::kStatus).has_value());
     ::chmod(folder.path().c_str(), 0755);
     CHECK_THROWS_AS(keys_with(".sock"), Failure);  // not: there is no server
+}
+
+TEST_CASE("a journal is complete when its server's process has ended", "[command]") {
+    TemporaryFolder folder;
+    const std::string journal = folder.file("0a.journal");
+    CHECK(is_complete(journal));
+    const int lock = ::open(folder.file("0a.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+    CHECK_FALSE(is_complete(journal));
+    CHECK(is_complete(journal + ".1"));
+    ::close(lock);
+    CHECK(is_complete(journal));
 }
 
 TEST_CASE("which CUDA runtime a program has", "[command]") {

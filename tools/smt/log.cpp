@@ -55,7 +55,7 @@ private:
 
 LogView::Shape shape_for(LogView::Shape shape, const std::string& path) {
     shape.server = key_of_journal(path);
-    shape.of_earlier_server = !path.ends_with(".journal");
+    shape.of_earlier_server = is_complete(path);  // before it is read
     if (protocol::is_strict_key(shape.server))
         shape.title = "server " + shape.server + ", of one strict tenant";
     return shape;

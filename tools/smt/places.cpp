@@ -1,7 +1,9 @@
 // See places.h.
 #include "tools/smt/places.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -200,6 +202,19 @@ bool is_of_system(const std::string& key) { return key.starts_with(kSystemMark);
 
 std::string bare_key(const std::string& key) {
     return is_of_system(key) ? key.substr(std::strlen(kSystemMark)) : key;
+}
+
+// A server holds its lock (runtime/server/files.h) until it has written its last entry. One that starts tries
+// again while it is held here.
+bool is_complete(const std::string& journal) {
+    constexpr std::string_view kSuffix = ".journal";
+    if (!journal.ends_with(kSuffix)) return true;
+    const std::string lock = journal.substr(0, journal.size() - kSuffix.size()) + ".lock";
+    const int file = ::open(lock.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return errno == ENOENT;
+    const bool free = ::flock(file, LOCK_SH | LOCK_NB) == 0;
+    ::close(file);
+    return free;
 }
 
 std::string path_of(const std::string& key, const std::string& suffix) {

@@ -50,7 +50,10 @@ std::vector<std::string> find_journals(const std::string* key);
 // has the same number.
 std::string find_generation(const std::string* key, int generation);
 std::string find_last_crash(const std::string* key);
-inline constexpr int kMostGenerations = 4;            // that servers keep
+inline constexpr int kMostGenerations = 4;  // that servers keep
+// Whether nothing is added to a journal any more: it is an earlier server's, or its server's process has
+// ended, in whatever way. False where that cannot be seen.
+bool is_complete(const std::string& journal);
 std::string key_of_journal(const std::string& path);  // "/tmp/smt-1/device.journal" -> "device"
 bool is_of_system(const std::string& key);            // "system:0a1b"
 std::string bare_key(const std::string& key);         // "system:0a1b" -> "0a1b"
