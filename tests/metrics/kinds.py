@@ -92,12 +92,14 @@ def memory(place):
                             "host": now["host_bytes"], "away": now["away_bytes"] - now["file_bytes"],
                             "file": now["file_bytes"]}
 
-        wait_for(lambda: (had() or {}).get("asked", 0) > 0 and said() == had(), lambda: (said(), had()))
-        subprocess.run([place.smt, "suspend", "alice"], env=place.environment, check=True,
-                       capture_output=True, timeout=PATIENCE)
-        wait_for(lambda: said()["away"] > 0 and said() == had(), lambda: (said(), had()))
-        process.kill()
-        process.communicate()
+        try:
+            wait_for(lambda: (had() or {}).get("asked", 0) > 0 and said() == had(), lambda: (said(), had()))
+            subprocess.run([place.smt, "suspend", "alice"], env=place.environment, check=True,
+                           capture_output=True, timeout=PATIENCE)
+            wait_for(lambda: said()["away"] > 0 and said() == had(), lambda: (said(), had()))
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def faults(place):
