@@ -336,7 +336,7 @@ def garbage_ring(place):
 
 
 def hostile_messages(place):
-    """A thousand of each kind of control message and of each record, wrong in all ways: nothing is left of
+    """Hundreds of each kind of control message and of each record, wrong in all ways: nothing is left of
     them in the server, which serves another program."""
     held = bystander(place)
     pid = place.server_pid()
@@ -349,7 +349,7 @@ def hostile_messages(place):
                 found.append(os.readlink(each))
         return [link for link in found if "hostile" in link or link == "/"]
 
-    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "1000", "1", "none",
+    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "250", "1", "none",
                                     "nobody"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
     assert int(said.split()[0]) > 100_000, said
     place.run("scale", tenant="neighbour")

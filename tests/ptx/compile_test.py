@@ -2,8 +2,8 @@
 
     compile_test.py PTX_PRINT NVCC FOLDER_OF_MORE_PROGRAMS [--thorough]
 
-Also the hand-written cases. A program is compiled for several targets; what is in `ONLY` for the named ones.
-Of the more programs every third is; with --thorough all are.
+Also the hand-written cases. A program is compiled for one of several targets, in turns; what is in `ONLY` for
+one of the named ones. Of the more programs every third is. With --thorough for all targets, and all are.
 """
 import concurrent.futures
 import os
@@ -87,9 +87,12 @@ def main(printer, nvcc, more_programs, *rest):
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(printer, nvcc, folder)
         jobs = [(tools.case, text) for text in sorted((HERE / "syntax").glob("*.ptx"))]
-        for source in sorted((HERE / "programs").glob("*.cu")):
-            jobs += [(tools.program, source, target) for target in ONLY.get(source.stem, TARGETS)]
-        for source in sorted(pathlib.Path(more_programs).glob("*.cu"))[::1 if "--thorough" in rest else 3]:
+        thorough = "--thorough" in rest
+        for number, source in enumerate(sorted((HERE / "programs").glob("*.cu"))):
+            targets = ONLY.get(source.stem, TARGETS)
+            jobs += [(tools.program, source, target)
+                     for target in (targets if thorough else [targets[number % len(targets)]])]
+        for source in sorted(pathlib.Path(more_programs).glob("*.cu"))[::1 if thorough else 3]:
             # a toolkit of wheels has no cuBLAS, and there is no kernel in it
             if "cublas" not in source.stem:
                 jobs.append((tools.program, source, "sm_90"))

@@ -10,11 +10,12 @@ Clang     the same cases, and persistent/programs/; without a Clang (-) that is 
           is not asked for
 Triton    triton/, made by its kernels.py
 
-A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, nvcc makes one text of a
-source, and a case goes to NVRTC and every other one to Clang; with --thorough for each, a text for each, and
-all to both. One that is for one architecture only (sm_90a) is tried for that. What came out must assemble
-wherever what went in does, and that must be somewhere. A module that is left as it was is counted by its
-reason. With OUTPUT the texts stay there.
+A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, nvcc makes one text
+of a source, cases go to Clang and to NVRTC in turns, and every other text of Triton's is taken; with
+--thorough for each, a text for each, all to both, and all. One that is for one architecture only
+(sm_90a) is tried for that. What came out must assemble wherever what went in does, and that must be
+somewhere. A module that is left as it was is counted by its reason.
+With OUTPUT the texts stay there.
 """
 import collections
 import concurrent.futures
@@ -34,7 +35,8 @@ GENERATIONS = (75, 90, 100)
 # others: for all
 NVCC = {"hopper": ["90a"], "copies": ["80", "90"], "textures": ["75"], "matrices": ["80", "90"]}
 # as many as there are, or nearly
-LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 34, "Clang": 18, "thorough Clang": 36, "Triton": 28}
+LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 17, "thorough NVRTC": 34, "Clang": 18,
+         "thorough Clang": 36, "Triton": 14, "thorough Triton": 28}
 NO_PTX = {"asm_refused"}   # of the cases: what its asm says is no instruction
 CLANG_FLAGS = ["-S", "-x", "cuda", "--cuda-device-only", "-O2", "-std=c++20", "-w",
                "-Wno-unknown-cuda-version"]
@@ -87,11 +89,13 @@ class Corpus:
         jobs = [(source, target) for number, source in enumerate(programs)
                 for target in self.some(targets[source], number)]
         found = {"nvcc": list(pool.map(lambda job: self.by_nvcc(*job), jobs)),
-                 "Triton": sorted((HERE / "triton").glob("*.ptx"))}
+                 "Triton": sorted((HERE / "triton").glob("*.ptx"))[::1 if self.thorough else 2]}
         every = [case for case in cases.all_cases() if "-default-device" not in case.options and
                  case.path.stem not in NO_PTX]
-        found["NVRTC"] = self.without_none(
-            "NVRTC", pool.map(self.by_nvrtc, [case for case in every if case.dialect == "nvrtc"]))
+        # those that Clang does not get, where there is one
+        step, first = (1, 0) if self.thorough or self.clang == "-" else (2, 1)
+        jobs = [case for case in every[first::step] if case.dialect == "nvrtc"]
+        found["NVRTC"] = self.without_none("NVRTC", pool.map(self.by_nvrtc, jobs))
         if self.clang != "-":
             jobs = [(case.path, [], case.oldest) for case in every[::1 if self.thorough else 2]]
             jobs.append((programs[-1], [], 75))
@@ -119,8 +123,8 @@ class Judge:
     def examine(self, text, number):
         """What is wrong, for which architectures it assembled, and what became of its kernels."""
         target = re.search(r"^\.target\s+sm_(\w+)", text.read_text(), re.M)[1]
-        number = int(re.match(r"\d+", target)[0])
-        wanted = [target] if target[-1].isalpha() else [each for each in GENERATIONS if each >= number]
+        oldest = int(re.match(r"\d+", target)[0])
+        wanted = [target] if target[-1].isalpha() else [each for each in GENERATIONS if each >= oldest]
         printed = run(self.printer, text, self.folder / f"{text.stem}.printed")
         if printed.returncode:
             return [f"{text.name}: {printed.stderr[:600]}"], [], []

@@ -79,7 +79,7 @@ def weights(root, build):
     """Two users' jobs on one GPU get it as their shares say."""
     with Cluster(root, build, ["gpu=0"], ["simulated"], SMT_POLICY="fair", SMT_COMPILE="ptx=1,wait=10",
                  SMT_SIM="sms=4,tenants=2,grace=2000,step_limit=0,dispatch_clock=1") as cluster:
-        started = [cluster.start(f"--gres=smt:{shares}", *program("load", 80, ROOM, 4, 10 ** 9, 300_000),
+        started = [cluster.start(f"--gres=smt:{shares}", *program("load", 80, ROOM, 4, 10 ** 9, 100_000),
                                  user=user) for user, shares in zip(USERS, WEIGHTS)]
         ends = [finish(process) for process in started]
         assert all(code == 0 for code, _ in ends), ends
