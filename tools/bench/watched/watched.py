@@ -3,9 +3,10 @@
 a page of smt ui that is open, ten frames a second.
 
     watched.py --out OUT [--build BUILD] [--programs 1,8] [--rounds 6] [--seconds 1] [--budget 110]
-               [--journal mapping,times] [--device sim]
+               [--work US] [--journal mapping,times] [--device sim]
 
-Programs that do nothing but launch (launcher.cu) run on one server, each its own tenant, for so many seconds
+Programs that do nothing but launch (launcher.cu), empty kernels or such of US microseconds, which take the
+noise of the host's processors out of the ratio, run on one server, each its own tenant, for so many seconds
 at a time: watched by nothing, then in one way, by nothing, in the next way and so on. A ratio is the launches
 a second of a time that is watched, by the mean of those before and after it; likewise the server's CPU time a
 launch. One of the ways is `nothing`, too: what it says beyond 1 is chance. Rounds have changing orders.
@@ -60,7 +61,8 @@ class Watched(Measurement):
             now = time.monotonic()
             until = now + (self.end - now) / (len(self.options.programs) - number)
             with Runtime(self.places, SMT_JOURNAL=self.options.journal) as runtime:
-                programs = [self.start([self.program], self.preloaded(runtime, SMT_TENANT=f"tenant{i}"),
+                programs = [self.start([self.program, str(self.options.work)],
+                                       self.preloaded(runtime, SMT_TENANT=f"tenant{i}"),
                                        f"program-{count}-{i}") for i in range(count)]
                 try:
                     self.answers(programs, START)
@@ -132,7 +134,7 @@ class Watched(Measurement):
                     row["way"] == way]
             if rows:
                 self.summaries.append(self.lines.add(
-                    part="way", programs=count, way=way, device=self.options.device or "gpu", n=len(rows),
+                    part="way", programs=count, way=way, work_us=self.options.work, device=self.options.device or "gpu", n=len(rows),
                     seconds=self.options.seconds, journal=self.options.journal,
                     **{name: spread([row[name] for row in rows if row.get(name) is not None])
                        for name in ("launches", "server_cpu", "launches_per_s", "server_us_a_launch",
@@ -182,6 +184,7 @@ def main():
     parser.add_argument("--programs", type=counts, default=[1, 8])
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--work", type=int, default=0, help="microseconds of a kernel; 0: it is empty")
     parser.add_argument("--budget", type=float, default=110)
     parser.add_argument("--journal", default="mapping,times", help="SMT_JOURNAL of the server")
     parser.add_argument("--device", choices=("sim",))
