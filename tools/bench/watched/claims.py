@@ -42,7 +42,8 @@ def claims_of(rows, run):
             if way not in BY or not row[figure]:
                 continue
             what = f"kernels of some {row['work_us']} us" if row.get("work_us") else "empty kernels"
-            of = f"{programs} program{'s that launch' if programs > 1 else ' that launches'} {what} without end"
+            launch = "programs that launch" if programs > 1 else "program that launches"
+            of = f"{programs} {launch} {what} without end"
             found = {"id": f"watched-{way}-{programs}-{figure.replace('_', '-')}", "run": run,
                      "claim": f"{words} of {of} while {BY[way]}, to those while nothing watches",
                      **between(row[figure]["median"], row[figure]["low"], row[figure]["high"]),

@@ -134,7 +134,8 @@ class Watched(Measurement):
                     row["way"] == way]
             if rows:
                 self.summaries.append(self.lines.add(
-                    part="way", programs=count, way=way, work_us=self.options.work, device=self.options.device or "gpu", n=len(rows),
+                    part="way", programs=count, way=way,
+                    work_us=self.options.work, device=self.options.device or "gpu", n=len(rows),
                     seconds=self.options.seconds, journal=self.options.journal,
                     **{name: spread([row[name] for row in rows if row.get(name) is not None])
                        for name in ("launches", "server_cpu", "launches_per_s", "server_us_a_launch",
