@@ -97,8 +97,7 @@ void tell_of_old_runtime() {
     static constexpr char kText[] =
         "smt: the CUDA runtime in this program is of CUDA 11. It loads kernels by a private function of the "
         "driver, which smt cannot serve, so they fail with CUDA_ERROR_INVALID_CONTEXT; build the program "
-        "with "
-        "CUDA 12 or newer, or run it without smt\n";
+        "with CUDA 12 or newer, or run it without smt\n";
     if (write(STDERR_FILENO, kText, sizeof kText - 1) < 0) return;
 }
 
