@@ -1,7 +1,6 @@
 // The registry of waits of one session's threads for another session, which `smt status` and `smt metrics`
-// show. Code that
-// makes a session's thread wait for another session creates a HeldUp. docs/design.md lists these waits and
-// their bounds.
+// show. Code that makes a session's thread wait for another session creates a HeldUp. docs/design.md lists
+// these waits and their bounds.
 //
 // Any thread; the lock is held for a few instructions.
 #pragma once

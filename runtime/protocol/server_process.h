@@ -98,9 +98,8 @@ inline char** server_environment(const char* visible) {
 enum class ServerStart { kOnItsWay, kCannotRun, kRefused };
 
 // Runs `smtd --daemonize`. Its first process exits once the server proper is started, which closes what it
-// inherits. Output before the
-// server opens its log goes to `log`. kCannotRun: `error` is an errno. kRefused: the first process failed,
-// and `log` has the reason.
+// inherits. Output before the server opens its log goes to `log`.
+// kCannotRun: `error` is an errno. kRefused: the first process failed, and `log` has the reason.
 inline ServerStart start_server_process(const char* program, const char* key, const char* visible,
                                         const char* log, int* error) {
     char** variables = server_environment(visible);
