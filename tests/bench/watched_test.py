@@ -4,12 +4,14 @@ watched_test.py [BUILD]. No figure is asserted."""
 import json
 import pathlib
 import sys
+import threading
 
 from measuring import Measuring, unittest
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools/bench"
 sys.path[:0] = [str(BENCH), str(BENCH / "watched")]
 import claims   # noqa: E402
+import readers   # noqa: E402
 import report   # noqa: E402
 import results_file   # noqa: E402
 
@@ -35,6 +37,40 @@ class Claims(unittest.TestCase):
         run = {"command": "watched.py", "commit": "0", "machine": "h100-alone", "raw": "nowhere"}
         data = results_file.merged(json.loads(report.DATA.read_text()), claims.HOME, "watched", run, found)
         self.assertEqual(report.mistakes(data), [])
+
+
+class UnderWay(readers.Reader):
+    """Its second request ends after stop() was called."""
+    words, a_second = ("-c", "print('http://localhost')"), 1
+
+    def __init__(self, error):
+        self.error, self.asked, self.second = error, 0, threading.Event()
+        super().__init__(sys.executable, {})
+
+    def ask(self):
+        self.asked += 1
+        if self.asked > 1:
+            self.second.set()
+            self.over.wait()
+            if self.error:
+                raise self.error
+
+
+class RequestsUnderWay(unittest.TestCase):
+    def stopped(self, error):
+        reader = UnderWay(error)
+        self.addCleanup(reader.end)
+        reader.begin()
+        reader.second.wait()
+        reader.stop()
+        return reader
+
+    def test_one_is_counted(self):
+        reader = self.stopped(None)
+        self.assertEqual((reader.asked, reader.answers, reader.problem), (2, 1, None))
+
+    def test_its_error_is_kept(self):
+        self.assertIn("too late", self.stopped(RuntimeError("too late")).problem)
 
 
 class Simulated(Measuring):

@@ -57,10 +57,14 @@ class Reader:
             raise RuntimeError(f"{path}: {answer.status} {text[:200]!r}")
         return text
 
-    def end(self):
+    def stop(self):
+        """No further request; one under way is counted."""
         self.over.set()
         if self.thread.is_alive():
             self.thread.join(PATIENCE)
+
+    def end(self):
+        self.stop()
         self.connection.close()
         self.process.terminate()
         try:

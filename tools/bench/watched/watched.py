@@ -20,6 +20,7 @@ import pathlib
 import statistics
 import sys
 import time
+from http.client import HTTPException
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "harness")]
@@ -67,7 +68,7 @@ class Watched(Measurement):
                 try:
                     self.answers(programs, START)
                     self.rounds(runtime, programs, until)
-                except (Failed, RuntimeError, OSError) as error:
+                except (Failed, RuntimeError, OSError, HTTPException, ValueError) as error:
                     self.problems.append(f"{count} programs: {error}")
                 finally:
                     for each in programs:
@@ -98,6 +99,7 @@ class Watched(Measurement):
             result = {"launches_per_s": sum(each["launches"] / each["seconds"] for each in found),
                       "server_us_a_launch": (cpu_seconds(pids) - before) / launches * 1e6}
             if reader:
+                reader.stop()
                 result["reader_cpu_s"] = cpu_seconds([reader.process.pid]) - of_reader
                 result["answers_per_s"] = reader.answers / found[0]["seconds"]
                 if reader.problem:
