@@ -9,11 +9,12 @@ PATIENCE = 60
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost")
+        super().__init__("localhost", timeout=PATIENCE)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
 

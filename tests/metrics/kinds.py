@@ -19,14 +19,21 @@ class Scraped:
         self.process = subprocess.Popen([place.smt, "metrics", "--listen", "0"], env=place.environment,
                                         stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            self.process.kill()
+            self.process.communicate()
+            raise AssertionError("smt metrics prints no address")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(PATIENCE)
-        self.process.stdout.close()
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()   # nothing, once it has ended
+            self.process.communicate()
 
     def now(self):
         return samples(scrape(self.address)[2])
@@ -144,11 +151,16 @@ def waits(place):
                    for tenant, priority, blocks, launches in (("low", "low", "64", "1000000"),
                                                               ("high", "high", "16", "1000000"))]
         try:
+            wait_for(lambda: status(place).get("low", {}).get("waits", 0) > 0, lambda: status(place))
+            high = started.pop()   # which would go on ending waits of low
+            high.kill()
+            high.communicate()
+
             def agree():
                 before = status(place).get("low")
                 found = scraped.now()
                 after = status(place).get("low")
-                if not before or not after or after["waits"] == 0 or before["waits"] != after["waits"]:
+                if not before or not after or before["waits"] != after["waits"]:
                     return False
                 name = "smt_tenant_wait_seconds"
                 assert value(found, name + "_count", tenant="low") == after["waits"], (found, after)

@@ -65,7 +65,7 @@ UNREADABLE = """(() => {
     const element = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
     if (!text || element.closest(".unseen, .skip, script, :disabled") || !element.getClientRects().length)
       continue;
-    const [a, b] = [light(parts(getComputedStyle(element).color)), light(ground(element))].sort();
+    const [a, b] = [light(parts(getComputedStyle(element).color)), light(ground(element))];
     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (contrast < 4.5) found.push(`${text}: contrast ${contrast.toFixed(2)}`);
     for (let each = element; each !== document.body; each = each.parentElement) {

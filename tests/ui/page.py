@@ -26,7 +26,9 @@ class Page:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         found = re.fullmatch(r"(.+?)(?:/#| token )([0-9a-f]{32})\n", line)
-        assert found, line + self.process.stderr.read()
+        if not found:
+            self.process.kill()
+            raise AssertionError(line + "".join(self.process.communicate()))
         self.address, self.token = found.groups()
 
     def __enter__(self):
