@@ -56,7 +56,7 @@ class Root:
         return set(self.run("dpkg-query -W -f '${Package}\\n'").split())
 
     def files(self):
-        """What each path is: folders by their modes, files by their content."""
+        """What each path is: modes and owners, files by their content."""
         found = {}
         for folder, folders, names in os.walk(self.path):
             if pathlib.Path(folder) == self.path:
@@ -69,7 +69,7 @@ class Root:
                     what = os.readlink(path)
                 elif stat.S_ISREG(status.st_mode):
                     what = hashlib.sha256(path.read_bytes()).hexdigest()
-                found[str(path.relative_to(self.path))] = (status.st_mode, status.st_uid, what)
+                found[str(path.relative_to(self.path))] = (status.st_mode, status.st_uid, status.st_gid, what)
         return found
 
 
