@@ -33,6 +33,7 @@ State& state() {
 
 thread_local Guest* guest = nullptr;
 thread_local const char* wait_name = nullptr;
+thread_local int depth = 0;  // waits of the thread, of which the outermost counts
 
 uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
     if (session == 0) return 0;
@@ -52,14 +53,17 @@ void add(protocol::WaitFigures& figures, std::chrono::nanoseconds lasted) {
 }  // namespace
 
 HeldUp::HeldUp(uint32_t session, std::string by)
-    : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {}
+    : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {
+    ++depth;
+}
 
 HeldUp::~HeldUp() {
     const Clock::time_point now = Clock::now();
+    const bool outermost = --depth == 0;
     std::lock_guard lock(state().mutex);
     const auto found = state().waits.find(number_);
     if (found == state().waits.end()) return;
-    add(state().over[found->second.session], now - found->second.since);
+    if (outermost) add(state().over[found->second.session], now - found->second.since);
     state().waits.erase(found);
 }
 

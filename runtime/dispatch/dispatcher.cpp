@@ -134,6 +134,12 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     device_.disturb();
 }
 
+void Dispatcher::ended(const std::shared_ptr<Tenant>& tenant) {
+    const WantedLock lock(wanted_, mutex_);
+    tenants_.ended(tenant);
+    weigh_tenants();
+}
+
 void Dispatcher::weigh_tenants() {
     device_.watch_launches(tenants_.watched());
     tenants_.weigh(policy_.stops(), now(), [this](const Tenant& tenant) {

@@ -64,6 +64,7 @@ public:
     // When a session's client has connected, and at the session's end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
+    void ended(const std::shared_ptr<Tenant>& tenant);  // it has exited, and its work is over
     // See quiesce.h. 0: no window was opened.
     uint64_t begin_quiesce(const Tenant& tenant, bool frees);
     void end_quiesce(uint64_t call);

@@ -22,22 +22,31 @@ bool may_stop(Tenants::Stops stops, const Tenant& tenant, const Tenant& in_favou
 
 }  // namespace
 
+namespace {
+
+bool has_limit(const Tenants::Pointer& tenant) { return tenant->kernel_limit != schedule::Duration::zero(); }
+
+}  // namespace
+
 void Tenants::enter(const Pointer& tenant) {
+    std::erase(ending_, tenant);
     present_.push_back(tenant);
     note_company();
 }
 
 void Tenants::exit(const Pointer& tenant) {
-    std::erase(present_, tenant);
+    if (std::erase(present_, tenant) != 0 && has_limit(tenant)) ending_.push_back(tenant);
     note_company();
+}
+
+void Tenants::ended(const Pointer& tenant) {
+    if (std::erase(ending_, tenant) != 0) note_company();
 }
 
 void Tenants::note_company() {
     ++companies_;
     alone_.store(present_.size() == 1 ? companies_ : 0);
-    watched_.store(std::any_of(present_.begin(), present_.end(), [](const Pointer& each) {
-        return each->kernel_limit != schedule::Duration::zero();
-    }));
+    watched_.store(!ending_.empty() || std::ranges::any_of(present_, has_limit));
 }
 
 // A tenant is preemptible if another tenant is present for which the policy would stop it, and a preemptor if

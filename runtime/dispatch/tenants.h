@@ -69,9 +69,11 @@ public:
 
     void enter(const Pointer& tenant);
     void exit(const Pointer& tenant);
+    // Of one that has exited: no kernel of it runs any more.
+    void ended(const Pointer& tenant);
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
-    // A tenant with a limit for its kernels is present.
+    // A tenant with a limit for its kernels is present, or has exited and not ended.
     bool watched() const { return watched_.load(std::memory_order_relaxed); }
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
@@ -88,7 +90,8 @@ private:
     void note_company();
 
     std::vector<Pointer> present_;
-    uint64_t companies_ = 0;  // times that a tenant entered or exited
+    std::vector<Pointer> ending_;  // with a limit
+    uint64_t companies_ = 0;       // times that a tenant entered or exited
     std::atomic<uint64_t> alone_{0};
     std::atomic<bool> watched_{false};
 };

@@ -72,7 +72,7 @@ std::string Peer::full_name(std::string_view tenant) const {
 
 std::string Peer::admit(Hello& hello) const {
     hello.limited = 0;
-    if (process_ > 0) hello.pid = process_;  // a container's numbers are other ones
+    if (process_ > 0 || users_) hello.pid = process_;  // a container's numbers are other ones
     if (!users_) return "";
     const std::string tenant = prefix_ + std::string(text_in(hello.tenant)), family(text_in(hello.family));
     if (!fits(tenant) || !fits(prefix_ + family))

@@ -302,6 +302,7 @@ void Session::teardown() {
     await_work();
     device_printf().leave(*this);
     if (server_.fatal() != CUDA_SUCCESS) return;
+    server_.dispatcher().ended(dispatched_);
     if (server_.measuring()) server_.measuring()->collect();
     server_.profiles().write_soon();
     free_objects();

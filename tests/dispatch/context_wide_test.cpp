@@ -189,18 +189,25 @@ TEST_CASE("launches that were there are waited for, and not those that come mean
         return busy[recorded[event]] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
     LaunchesAhead launches(real);
-    CHECK_FALSE(launches.ahead());
+    LaunchesAhead::Turn first = 0, second = 0, third = 0;
+    CHECK_FALSE(launches.ahead(&first));
+    first = 0;
     busy[stream(1)] = busy[stream(2)] = true;
     launches.note(stream(1));
     launches.note(stream(1));
-    CHECK(launches.ahead());
+    CHECK(launches.ahead(&first));
     launches.note(stream(2));
-    CHECK(launches.ahead());
+    CHECK(launches.ahead(&first));
+    CHECK(launches.ahead(&second));
     busy[stream(1)] = false;
-    CHECK_FALSE(launches.ahead());
-    CHECK(launches.ahead());  // the next call asks: the second stream's was there
+    CHECK_FALSE(launches.ahead(&first));
+    CHECK(launches.ahead(&second));  // the second stream's was there when this one came
     busy[stream(2)] = false;
-    CHECK_FALSE(launches.ahead());
+    CHECK_FALSE(launches.ahead(&second));
+    busy[stream(1)] = true;
+    launches.note(stream(1));
+    launches.forget();
+    CHECK_FALSE(launches.ahead(&third));
     CHECK(recorded.size() == 2);
 }
 

@@ -157,4 +157,24 @@ TEST_CASE("suspended: a tenant is no reason to stop others", "[suspended]") {
     CHECK(it.dispatcher.alone() == 0);
 }
 
+TEST_CASE("a tenant with a limit for its kernels is watched until its work has ended", "[tenants]") {
+    Tenants tenants;
+    const auto limited = std::make_shared<Tenant>(), other = std::make_shared<Tenant>();
+    limited->kernel_limit = std::chrono::seconds(1);
+    tenants.enter(other);
+    CHECK_FALSE(tenants.watched());
+    tenants.enter(limited);
+    CHECK(tenants.watched());
+    tenants.exit(limited);  // as for a suspension
+    tenants.enter(limited);
+    tenants.exit(limited);
+    CHECK(tenants.watched());  // its program was killed, and its kernel still runs
+    CHECK(tenants.alone() != 0);
+    tenants.exit(other);
+    tenants.ended(other);
+    CHECK(tenants.watched());
+    tenants.ended(limited);
+    CHECK_FALSE(tenants.watched());
+}
+
 }  // namespace smt::runtime::dispatch

@@ -1,10 +1,13 @@
 // Figures for Prometheus: the text, and what is added up.
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/unit/temporary_folder.h"
 #include "tools/http/endpoint.h"
 #include "tools/metrics/collector.h"
 #include "tools/smt/command.h"
+#include "tools/smt/places.h"
 
 namespace smt::tools::metrics {
 namespace {
@@ -146,6 +149,35 @@ TEST_CASE("a journal's entries are counted by tenant, and those that are lost", 
     CHECK(alice.sessions == 2);
     CHECK(alice.unsupported.at("cuNever").sum() == 8);
     CHECK(count.lost() == 3);
+}
+
+TEST_CASE("the end of a journal counts that another server's has replaced", "[metrics]") {
+    const tests::TemporaryFolder folder;
+    setenv("SMT_RUNTIME_DIR", folder.file("").c_str(), 1);
+    const std::string path = path_of("one", ".journal");
+    const auto open = [](runtime::journal::Writer& writer, uint32_t session) {
+        Entry entry;
+        entry.kind = Kind::kSessionOpened;
+        entry.session = session;
+        entry.name = writer.name("alice");
+        writer.write(entry);
+    };
+    const auto sessions = [](Collector& collector, int count) {
+        const std::string line = "smt_tenant_sessions_total{server=\"one\",tenant=\"alice\"} ";
+        const std::string text = collector.collect();
+        INFO(text);
+        CHECK(text.find(line + std::to_string(count) + "\n") != std::string::npos);
+    };
+    Collector collector;
+    runtime::journal::Writer first(path);
+    open(first, 1);
+    sessions(collector, 1);
+    open(first, 2);  // and then the server ends
+    std::filesystem::rename(path, folder.file("before"));
+    runtime::journal::Writer second(path);
+    open(second, 1);
+    sessions(collector, 3);
+    unsetenv("SMT_RUNTIME_DIR");
 }
 
 TEST_CASE("addresses to listen on", "[metrics]") {

@@ -92,14 +92,20 @@ void Collector::follow() {
 void Collector::read(const std::string& key, Server& server) {
     const std::string path = path_of(key, ".journal");
     const ino_t file = identity(path);
-    const Reader reader(path);
-    if (!file || !reader.error().empty()) return;
+    auto reader = std::make_unique<Reader>(path);
+    if (!file || !reader->error().empty()) return;
     if (file != server.journal) {
+        if (server.reader) server.read();  // the end of the journal before, which has another name now
         server.journal = file;
         server.next = 0;
         server.count.restart();
     }
-    server.next = reader.read(server.next, [&](const Entry& entry) { server.count.add(reader, entry); });
+    server.reader = std::move(reader);
+    server.read();
+}
+
+void Collector::Server::read() {
+    next = reader->read(next, [this](const Entry& entry) { count.add(*reader, entry); });
 }
 
 // ---- Answers

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -76,9 +77,11 @@ private:
         void restart();
     };
     struct Server {
-        ino_t journal = 0;  // the file, which each server makes anew
+        ino_t journal = 0;                                 // the file, which each server makes anew
+        std::unique_ptr<runtime::journal::Reader> reader;  // of it
         uint64_t next = 0;
         JournalCount count;
+        void read();
         pid_t process = 0;
         std::map<std::string, Totals> totals;  // by tenant
         std::optional<ServerStatus> status;    // nothing: it does not answer

@@ -30,6 +30,8 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 // one for kLong. No longer: the client that is held back may be the one that ends the waits there are.
 constexpr int kPolite = 10, kVeryPolite = 100;
 constexpr auto kLong = std::chrono::seconds(1);
+// Callers that ask once for a moment, and then again, do so after less.
+constexpr auto kForgotten = std::chrono::milliseconds(10);
 // A call waits so many times the patience with a single wait, where it is another wait each time.
 constexpr int kTimeoutWithAll = 3;
 
@@ -39,12 +41,16 @@ struct State {
     StreamWaits waits{real};
     LaunchesAhead launches{real};
     std::atomic<bool> launches_watched{false};  // watch_launches()
-    std::shared_mutex gate;  // shared: a wait or a watched launch is enqueued; exclusive: a context-wide call
-    std::vector<std::function<void()>> deferred;  // with the gate held exclusively
-    std::atomic<bool> held{false};                // hold_context_wide_calls()
-    std::atomic<int> wanted{0};                   // calls that look for their moment,
-    std::atomic<Clock::rep> wanted_since{0};      // the first of them
-    std::atomic<bool> graphs_wait{false};         // some graph holds a host function or waits for a value
+    // Shared: a wait or a watched launch is enqueued; exclusive: a context-wide call.
+    std::shared_timed_mutex gate;
+    std::mutex deferred_mutex;
+    std::vector<std::function<void()>> deferred;
+    LaunchesAhead::Turn turn = 0;             // of calls that ask once, the latest of them at `asked`;
+    Clock::time_point asked{};                // both with the gate held exclusively
+    std::atomic<bool> held{false};            // hold_context_wide_calls()
+    std::atomic<int> wanted{0};               // calls that look for their moment,
+    std::atomic<Clock::rep> wanted_since{0};  // the first of them
+    std::atomic<bool> graphs_wait{false};     // some graph holds a host function or waits for a value
 };
 
 // Never destroyed: sessions' threads may outlive main().
@@ -64,13 +70,37 @@ uint32_t session_of_thread() {
 
 // With the gate held exclusively and no stream waiting.
 void make_deferred() {
-    for (const auto& call : state.deferred) call();
-    state.deferred.clear();
+    std::vector<std::function<void()>> calls;
+    {
+        std::lock_guard lock(state.deferred_mutex);
+        calls.swap(state.deferred);
+    }
+    for (const auto& call : calls) call();
 }
 
-// With the gate held exclusively: one of them may not end.
-bool kernels_ahead() {
-    return state.held.load() || (state.launches_watched.load() && state.launches.ahead());
+void defer(std::function<void()> call) {
+    std::lock_guard lock(state.deferred_mutex);
+    state.deferred.push_back(std::move(call));
+}
+
+// How a call asks for its moment: again and again, or, without a turn of its own, once.
+struct Asking {
+    LaunchesAhead::Turn* turn = nullptr;
+    bool behind_kernels = false;  // out: there was none for a kernel that may not end
+};
+
+// With the gate held exclusively.
+bool kernels_ahead(LaunchesAhead::Turn* turn) {
+    if (state.held.load()) return true;
+    if (!state.launches_watched.load()) return false;
+    if (!turn) {
+        const Clock::time_point now = Clock::now();
+        if (now - std::exchange(state.asked, now) > kForgotten) state.turn = 0;
+        turn = &state.turn;
+    }
+    const bool ahead = state.launches.ahead(turn);
+    if (!ahead) *turn = 0;
+    return ahead;
 }
 
 thread_local bool quiet_here = false;  // the thread is between begin_quiet() and end_quiet()
@@ -78,17 +108,23 @@ thread_local bool quiet_here = false;  // the thread is between begin_quiet() an
 // The gate, held exclusively while no stream waits.
 class QuietGate {
 public:
-    QuietGate() : lock_(state.gate, std::defer_lock) {
+    explicit QuietGate(Asking* asking = nullptr) : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
-        lock_.lock();
-        quiet_ = !kernels_ahead() && !state.waits.any();
+        // A launch may wait in the driver, where its queue is full.
+        if (!lock_.try_lock_for(kPoll)) {
+            quiet_ = false;
+            return;
+        }
+        const bool behind_kernels = kernels_ahead(asking ? asking->turn : nullptr);
+        if (asking) asking->behind_kernels = behind_kernels;
+        quiet_ = !behind_kernels && !state.waits.any();
         if (quiet_) make_deferred();
     }
     explicit operator bool() const { return quiet_; }
     void keep() { lock_.release(); }  // held until the thread unlocks it itself
 
 private:
-    std::unique_lock<std::shared_mutex> lock_;
+    std::unique_lock<std::shared_timed_mutex> lock_;
     bool quiet_ = true;
 };
 
@@ -107,7 +143,7 @@ public:
     Patience& operator=(const Patience&) = delete;
 
     // False: its own session ends, or stands still. A session that holds it up for too long is ended.
-    bool goes_on() {
+    bool goes_on(const Asking& asking) {
         if (guest_ && guest_->leaves()) return false;
         if (const std::optional<StreamWaits::Waiter> waiter = state.waits.eldest(session_)) {
             held_up_.change(waiter->what);
@@ -121,8 +157,7 @@ public:
                                 ") and held up other programs' calls for longer than wait in SMT_LIMITS");
             }
         } else {
-            const bool watched = state.held.load() || state.launches_watched.load();
-            held_up_.change(watched ? "a kernel that may not end" : "a stream of its own");
+            held_up_.change(asking.behind_kernels ? "a kernel that may not end" : "a stream of its own");
         }
         std::this_thread::sleep_for(kPoll);
         return true;
@@ -144,8 +179,9 @@ struct Guarded<member> {
     static inline const char* name = "";
 
     // NOT_READY when the context is not quiet: for callers that can try again.
-    static CUresult if_quiet(Arguments... arguments) {
-        const QuietGate gate;
+    static CUresult if_quiet(Arguments... arguments) { return attempt(nullptr, arguments...); }
+    static CUresult attempt(Asking* asking, Arguments... arguments) {
+        const QuietGate gate(asking);
         if (!gate) return CUDA_ERROR_NOT_READY;
         const HeldUp held_up(session_of_thread(),
                              std::string("the driver: ") + name + " waits for all work on the GPU");
@@ -155,15 +191,17 @@ struct Guarded<member> {
     static CUresult soon(Arguments... arguments) {
         const QuietGate gate;
         if (gate) return (real.*member)(arguments...);
-        state.deferred.push_back([arguments...] { (real.*member)(arguments...); });
+        defer([arguments...] { (real.*member)(arguments...); });
         return CUDA_SUCCESS;
     }
     static CUresult in_time(Arguments... arguments) {
-        CUresult status = if_quiet(arguments...);
+        LaunchesAhead::Turn turn = 0;
+        Asking asking{&turn};
+        CUresult status = attempt(&asking, arguments...);
         if (status != CUDA_ERROR_NOT_READY) return status;
         Patience patience;
-        while (patience.goes_on()) {
-            status = if_quiet(arguments...);
+        while (patience.goes_on(asking)) {
+            status = attempt(&asking, arguments...);
             if (status != CUDA_ERROR_NOT_READY) return status;
         }
         return CUDA_ERROR_DEINITIALIZED;  // to a program that is gone, or for a record that is executed again
@@ -308,7 +346,9 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
 
 void hold_context_wide_calls(bool hold) { state.held.store(hold); }
 
-void watch_launches(bool watch) { state.launches_watched.store(watch); }
+void watch_launches(bool watch) {
+    if (state.launches_watched.exchange(watch) && !watch) state.launches.forget();
+}
 
 bool begin_quiet() {
     QuietGate gate;

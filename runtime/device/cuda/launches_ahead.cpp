@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/launches_ahead.h"
 
+#include <algorithm>
+
 namespace smt::runtime::device {
 
 bool LaunchesAhead::take(CUevent* event) {
@@ -19,18 +21,27 @@ void LaunchesAhead::note(CUstream stream) {
     last_.erase(last);
 }
 
-bool LaunchesAhead::ahead() {
+bool LaunchesAhead::ahead(Turn* turn) {
     std::lock_guard lock(mutex_);
-    if (awaited_.empty()) {
-        for (const auto& [stream, event] : last_) awaited_.push_back(event);
+    if (*turn == 0) {
+        *turn = ++turns_;
+        for (const auto& [stream, event] : last_) awaited_.push_back({event, *turn});
         last_.clear();
     }
-    std::erase_if(awaited_, [this](CUevent event) {
-        const bool over = is_over(event);
-        if (over) free_.push_back(event);
+    std::erase_if(awaited_, [this](const Awaited& each) {
+        const bool over = is_over(each.behind);
+        if (over) free_.push_back(each.behind);
         return over;
     });
-    return !awaited_.empty();
+    return std::ranges::any_of(awaited_, [&](const Awaited& each) { return each.turn <= *turn; });
+}
+
+void LaunchesAhead::forget() {
+    std::lock_guard lock(mutex_);
+    for (const auto& [stream, event] : last_) free_.push_back(event);
+    for (const Awaited& each : awaited_) free_.push_back(each.behind);
+    last_.clear();
+    awaited_.clear();
 }
 
 }  // namespace smt::runtime::device

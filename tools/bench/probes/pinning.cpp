@@ -69,14 +69,15 @@ void open_driver(const char* path) {
 // Of the mapping that has the address, which may be several blocks': the part in huge pages.
 double huge_part(const char* address) {
     std::ifstream maps("/proc/self/smaps");
-    unsigned long long from = 0, to = 0, kib = 0;
     const auto place = reinterpret_cast<uint64_t>(address);
-    bool here = false;
+    uint64_t bytes = 0;  // of the mapping; 0: it has not come
     for (std::string line; std::getline(maps, line);) {
+        // The names of figures begin with hexadecimal digits, too.
+        unsigned long long from = 0, to = 0, kib = 0;
         if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2)
-            here = from <= place && place < to;
-        else if (here && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kib) == 1)
-            return static_cast<double>(kib << 10) / static_cast<double>(to - from);
+            bytes = from <= place && place < to ? to - from : 0;
+        else if (bytes && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kib) == 1)
+            return static_cast<double>(kib << 10) / static_cast<double>(bytes);
     }
     return 0;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "runtime/dispatch/quiesce.h"
@@ -25,7 +27,8 @@ using jit::Service;
 
 namespace {
 
-constexpr auto kAskAgain = 1ms;     // whether the session's streams are idle
+constexpr auto kAskAgain = 1ms;  // whether the session's streams are idle
+constexpr auto kBetweenMoments = 500us;
 constexpr auto kLoadAgain = 100ms;  // after other tenants were stopped for nothing
 
 enum class Step { kWaits, kReady, kNever };
@@ -137,8 +140,12 @@ CUresult load_beside(Call& call, Image& image) {
     SMT_TRY(call.session.memory().charge(late.variable_bytes, &beside.charge));
     const dispatch::Quiesce others(call.session.server().dispatcher(), call.session.dispatched());
     const bool idle = is_idle(call);  // no lock of another folder is taken in the moment
-    const QuietMoment quiet(call.session.device());
-    if (!idle || !quiet) {
+    // Launches that were stopped may end meanwhile.
+    std::optional<QuietMoment> quiet;
+    for (const auto until = std::chrono::steady_clock::now() + dispatch::QuiesceWindows::kWindow;
+         idle && !quiet.emplace(call.session.device()) && std::chrono::steady_clock::now() < until;)
+        std::this_thread::sleep_for(kBetweenMoments);
+    if (!idle || !*quiet) {
         late.try_again = std::chrono::steady_clock::now() + kLoadAgain;
         return CUDA_ERROR_NOT_READY;
     }
