@@ -5,7 +5,8 @@
 
 A container is made by unshare and chroot: a root of this system's C library and PROGRAM alone, with the
 mounts of docs/install.md. The server is of several users, as tests/simulated/users.py starts it, on the
-simulated device. Only root can start it (else exit code 77). releases.py has roots of other systems.
+simulated device. Only root can start it, where namespaces can be made and other users reach the build (else
+exit code 77). releases.py has roots of other systems.
 """
 import json
 import os
@@ -20,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "simulated"))
 from place import PATIENCE, finish   # noqa: E402
-from users import ALICE, EXIT_SKIPPED, SERVER, Machine, Skipped, name   # noqa: E402
+from users import ALICE, EXIT_SKIPPED, SERVER, Machine, Skipped, check_others, name   # noqa: E402
 
 INSIDE = "/usr/lib/smt"
 LOADER = "lib64/ld-linux-x86-64.so.2"
@@ -66,6 +67,11 @@ def root_of_host(folder, program):
     return root
 
 
+def unshare(rootless):
+    """With namespaces of its own; rootless: the user is root inside, and keeps the groups."""
+    return ["unshare", *(["--user", "--map-root-user"] if rootless else []), "--mount", "--pid", "--fork"]
+
+
 class Container:
     """Its program has computed, and waits for the end of its input."""
 
@@ -75,10 +81,7 @@ class Container:
             os.chown(root / "run", ALICE, ALICE)   # as all of an image: root's inside
         inside = ["/usr/bin/python3", "-c", ENTER,
                   json.dumps([str(root), mounts, *who, variables or PRELOADED])]
-        namespaces = ["unshare", "--mount", "--pid", "--fork"]
-        if rootless:   # the user is root inside, and keeps the groups
-            namespaces[1:1] = ["--user", "--map-root-user"]
-        self.begin(machine, root, [*namespaces, *inside], ALICE if rootless else 0)
+        self.begin(machine, root, [*unshare(rootless), *inside], ALICE if rootless else 0)
 
     def begin(self, machine, root, command, user):
         self.machine, self.root = machine, root
@@ -106,12 +109,14 @@ def recipe(machine):
     return [[str(machine.folder), "/run/smt"], [libraries_of(machine.smt), INSIDE]]
 
 
-def in_this_system(smt, program, check):
-    """check(machine, root, version of the C library)"""
-    if os.geteuid() != 0:
-        raise Skipped("only root can start programs of several users")
-    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode != 0:
-        raise Skipped("namespaces cannot be made here")
+def in_this_system(smt, program, check, rootless=False):
+    """check(machine, root, version of the C library); rootless: with containers that a user starts."""
+    check_others(smt)
+    user = {"user": ALICE, "group": ALICE, "extra_groups": [SERVER]} if rootless else {}
+    probe = subprocess.run([*unshare(rootless), "--mount-proc", "true"], capture_output=True, text=True,
+                           cwd="/", **user)
+    if probe.returncode != 0:
+        raise Skipped(f"namespaces cannot be made here: {probe.stderr.strip()}")
     with Machine(smt, pathlib.Path(smt).parent) as machine:
         check(machine, root_of_host(machine.root, program), platform.libc_ver()[1])
 
@@ -125,7 +130,7 @@ def by_root(smt, program):
 def by_user(smt, program):
     """A user starts it, and is root inside: rootless podman."""
     in_this_system(smt, program, lambda machine, root, glibc:
-                   Container(machine, root, recipe(machine), rootless=True).check(glibc))
+                   Container(machine, root, recipe(machine), rootless=True).check(glibc), rootless=True)
 
 
 def read_specification(text):
@@ -160,7 +165,7 @@ def own_server(smt, program):
             assert machine.status(ALICE)[0] == {}, "the system's server was asked"
         finally:
             machine.command(ALICE, "server", "stop", SMT_RUNTIME_DIR=str(own))
-    in_this_system(smt, program, check)
+    in_this_system(smt, program, check, rootless=True)
 
 
 def device_interface(smt, program):

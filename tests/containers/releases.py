@@ -46,8 +46,10 @@ def by_podman(machine, root, glibc):
     Podman(machine, root, by_mounts(machine), PRELOADED).check(glibc)
     print(f"{root.name}: podman with two mounts: right, glibc {glibc}", flush=True)
     DEVICE.parent.mkdir(parents=True, exist_ok=True)
-    DEVICE.write_text(machine.command(ALICE, "cdi"))
+    file = DEVICE.open("x")   # never over an administrator's
     try:
+        with file:
+            file.write(machine.command(ALICE, "cdi"))
         Podman(machine, root, ["--device", "smt/gpu=all"], VARIABLES).check(glibc)
     finally:
         DEVICE.unlink()
@@ -83,6 +85,8 @@ def main():
     with_podman = shutil.which("podman") is not None
     if not with_podman:
         print("podman is not installed: left out", flush=True)
+    elif os.path.lexists(DEVICE):
+        sys.exit(f"{DEVICE} exists, and this writes one of its own: move it away for as long as this runs")
     roots = sorted(path.parent for path in folder.glob("*/program"))
     assert roots, f"no roots in {folder}: roots.py makes them"
     for root in roots:

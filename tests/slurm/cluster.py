@@ -1,12 +1,16 @@
 """A cluster of one node: Debian's slurmctld and slurmd, with smt's plugin, and simulated GPUs."""
 
+import ctypes
+import fcntl
 import json
 import os
 import pathlib
 import pwd
 import shutil
 import socket
+import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -18,11 +22,13 @@ priority = "high"
 """
 DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
 SKIPPED = 77
+# Of sched.h, linux/sockios.h, net/if.h.
+CLONE_NEWNET, SIOCSIFFLAGS, SIOCSIFADDR, IFF_UP = 0x40000000, 0x8914, 0x8916, 1
 
 CONF = """ClusterName=smt
 SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={controller}
-SlurmdPort={node}
+SlurmctldPort=6817
+SlurmdPort=6818
 SlurmUser=root
 AuthType=auth/none
 CredType=cred/none
@@ -60,12 +66,17 @@ def slurm_root(build):
     return None
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+def enter_own_network():
+    """For this process and what it starts: a network of a loopback alone, as the daemons authenticate no user
+    and listen on every address. False: the system makes none."""
+    if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
+        return False
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
+        # The C library gives the daemons no address to listen on where 127.0.0.1 is the only one.
+        fcntl.ioctl(control, SIOCSIFADDR, struct.pack("16sHH4s16x", b"lo:1", socket.AF_INET, 0,
+                                                      socket.inet_aton("127.0.0.2")))
+    return True
 
 
 class Cluster:
@@ -98,22 +109,24 @@ class Cluster:
         (self.folder / "plugstack.conf").write_text(
             f"required {self.build}/lib/smt_spank.so {' '.join(words)}\n")
         libraries = root / "usr/lib/x86_64-linux-gnu"
-        controller, node = free_ports(2)
         self.host = socket.gethostname().split(".")[0]
         (self.folder / "slurm.conf").write_text(CONF.format(
-            host=self.host, controller=controller, node=node, folder=self.folder,
-            plugins=libraries / "slurm-wlm"))
+            host=self.host, folder=self.folder, plugins=libraries / "slurm-wlm"))
         (self.folder / "gres.conf").write_text("Name=smt Count=400\n")
         self.environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.folder / "slurm.conf"),
                             "LD_LIBRARY_PATH": f"{libraries}:{libraries}/slurm-wlm"}
         self.daemons = []
 
     def __enter__(self):
-        for key in self.keys:
-            self.serve(key)
-        self.daemon("slurmctld", "-D")
-        self.start_node()
-        self.wait_until_idle()
+        try:
+            for key in self.keys:
+                self.serve(key)
+            self.daemon("slurmctld", "-D")
+            self.start_node()
+            self.wait_until_idle()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
         return self
 
     def start_node(self):
@@ -141,14 +154,15 @@ class Cluster:
         return self.command("sinfo", "-h", "-o", "%T", check=False).stdout.strip()
 
     def __exit__(self, *error):
-        if error[0]:
-            print(self.logs())
-        self.command("scancel", "--state=RUNNING", "--state=PENDING", check=False)
-        self.smt("server", "stop", check=False)
-        for daemon in reversed(self.daemons):
-            daemon.terminate()
-            daemon.wait(timeout=PATIENCE)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            if error[0]:
+                print(self.logs())
+            self.command("scancel", "--state=RUNNING", "--state=PENDING", check=False)
+            self.smt("server", "stop", check=False)
+        finally:
+            killed = [daemon.args for daemon in reversed(self.daemons) if not stops(daemon)]
+            shutil.rmtree(self.folder, ignore_errors=True)
+        assert error[0] or not killed, f"{killed} did not stop"
 
     def serve(self, key):
         settings = {name: value for name, value in self.smt_environment.items() if name != "SMT_SYSTEM"}
@@ -220,6 +234,18 @@ class Cluster:
             return self.accounts.read_text().splitlines() if self.accounts.exists() else []
         wait_for(lambda: len(lines()) >= jobs, lambda: f"{lines()} of {jobs} jobs\n{self.logs()}")
         return [json.loads(line) for line in lines()]
+
+
+def stops(daemon):
+    """As it is told; False: it had to be killed."""
+    daemon.terminate()
+    try:
+        daemon.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+        return False
+    return True
 
 
 def wait_for(fact, complaint):

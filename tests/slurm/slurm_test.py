@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs of a Slurm cluster that share simulated GPUs: slurm_test.py BUILD SCENARIO
 
-Needs root, as slurmd does, and Debian's Slurm, installed or unpacked in BUILD/slurm.
+Needs root, as slurmd does and a network of its own, and Debian's Slurm, installed or unpacked in BUILD/slurm.
 """
 import collections
 import json
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 
-from cluster import SKIPPED, USERS, Cluster, finish, number_of, slurm_root, wait_for
+from cluster import SKIPPED, USERS, Cluster, enter_own_network, finish, number_of, slurm_root, wait_for
 
 PROGRAMS = None
 WEIGHTS = (3, 1)
@@ -206,6 +206,9 @@ def main(build, scenario):
     root = slurm_root(build)
     if os.getuid() != 0 or not root:
         print("slurmd has to be root's" if root else "there is no slurmd: Debian's slurmd, slurmctld")
+        return SKIPPED
+    if not enter_own_network():
+        print("no network of its own can be made here")
         return SKIPPED
     global PROGRAMS
     PROGRAMS = pathlib.Path(build) / "bin"
