@@ -120,6 +120,9 @@ public:
     // Whether such calls wait for the launches that were there before them ahead of the driver, from now on:
     // one of these may not end.
     virtual void watch_launches(bool) {}
+    // Those of such calls that were put off, if they need not wait now. To be called from time to time while
+    // launches are watched.
+    virtual void make_deferred_calls() {}
     // Begins a moment in which no stream waits for a program's action, as calls that load code need one; no
     // stream begins to wait until the same thread calls end_quiet(), and that thread's calls do not wait for
     // such a moment. The thread enqueues nothing meanwhile. False: a stream waits, and nothing has begun.

@@ -33,6 +33,7 @@ void Watchdog::look() {
     const bool watches = server_.dispatcher().watches();
     const bool holds = case_ || (watches && watch_.longest() >= kSuspicious);
     if (holds != std::exchange(holds_, holds)) server_.device().hold_wide_calls(holds);
+    if (watches) server_.device().make_deferred_calls();
 }
 
 void Watchdog::look_at_kernels() {

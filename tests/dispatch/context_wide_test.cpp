@@ -154,7 +154,13 @@ TEST_CASE("calls that wait for the whole context are put off behind launches, of
     const bool of_a_graph = GENERATE(false, true);
     of_a_graph ? launch_graph() : launch();
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_ERROR_NOT_READY);
+    memory_freed = 0;
+    CHECK(driver.cuMemFree_v2(1) == CUDA_SUCCESS);
+    make_deferred_calls();
+    CHECK(memory_freed == 0);
     event_state = CUDA_SUCCESS;
+    make_deferred_calls();
+    CHECK(memory_freed == 1);
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
     watch_launches(false);
 }

@@ -110,8 +110,10 @@ class QuietGate {
 public:
     explicit QuietGate(Asking* asking = nullptr) : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
-        // A launch may wait in the driver, where its queue is full.
-        if (!lock_.try_lock_for(kPoll)) {
+        // A launch that is watched may wait in the driver, where its queue is full.
+        if (!state.launches_watched.load())
+            lock_.lock();
+        else if (!lock_.try_lock_for(kPoll)) {
             quiet_ = false;
             return;
         }
@@ -348,6 +350,14 @@ void hold_context_wide_calls(bool hold) { state.held.store(hold); }
 
 void watch_launches(bool watch) {
     if (state.launches_watched.exchange(watch) && !watch) state.launches.forget();
+}
+
+void make_deferred_calls() {
+    {
+        std::lock_guard lock(state.deferred_mutex);
+        if (state.deferred.empty()) return;
+    }
+    const QuietGate gate;
 }
 
 bool begin_quiet() {

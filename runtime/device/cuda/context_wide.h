@@ -42,6 +42,9 @@ void hold_context_wide_calls(bool hold);
 // Device::watch_launches().
 void watch_launches(bool watch);
 
+// Device::make_deferred_calls().
+void make_deferred_calls();
+
 // Device::begin_quiet() and end_quiet(), for several of these calls in a row that have to be made at one such
 // moment or not at all: while it lasts the gate is the calling thread's.
 bool begin_quiet();
