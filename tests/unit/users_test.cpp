@@ -127,15 +127,17 @@ TEST_CASE("a peer is of its user, whose name stands in front of its tenants'", "
     hello.pid = 1;
     hello.limited = ~0u;
 
-    const std::optional<Peer> own = Peer::of(ends[0], nullptr);  // a user's own server changes nothing
+    const std::optional<Peer> own =
+        Peer::of(ends[0], nullptr);  // a user's own server changes the number alone
     REQUIRE(own);
     CHECK(own->admit(hello).empty());
     CHECK(protocol::text_in(hello.tenant) == "train");
-    CHECK(hello.pid == 1);
+    CHECK(hello.pid == getpid());
     CHECK(hello.limited == 0);
     CHECK(own->full_name("a/b") == "a/b");
 
     Users users({});
+    hello.pid = 1;
     const std::optional<Peer> peer = Peer::of(ends[0], &users);
     REQUIRE(peer);
     const std::string user = users.name_of(getuid());
