@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "simulated"))
 from place import PATIENCE, finish   # noqa: E402
-from users import ALICE, EXIT_SKIPPED, SERVER, Machine, Skipped, check_others, name   # noqa: E402
+from users import ALICE, SERVER, Machine, Skipped, check_others, name, run_scenario   # noqa: E402
 
 INSIDE = "/usr/lib/smt"
 LOADER = "lib64/ld-linux-x86-64.so.2"
@@ -221,15 +221,5 @@ def other_loaders(smt, _):
         assert (usual.returncode, usual.stderr) == (0, ""), usual
 
 
-def main():
-    smt, program, scenario = sys.argv[1:]
-    try:
-        globals()[scenario](os.path.realpath(smt), os.path.realpath(program))
-    except Skipped as why:
-        print(f"skipped: {why}")
-        return EXIT_SKIPPED
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scenario(globals()))

@@ -494,11 +494,12 @@ def check_others(smt):
         raise Skipped(f"other users cannot run {smt}")
 
 
-def main():
+def run_scenario(scenarios, before=lambda smt: None):
+    """SMT PROGRAMS SCENARIO of the command line, in `scenarios` by its name. The exit code."""
     smt, programs, scenario = sys.argv[1:]
     try:
-        check_others(smt)
-        globals()[scenario](os.path.realpath(smt), os.path.realpath(programs))
+        before(smt)
+        scenarios[scenario](os.path.realpath(smt), os.path.realpath(programs))
     except Skipped as why:
         print(f"skipped: {why}")
         return EXIT_SKIPPED
@@ -506,4 +507,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scenario(globals(), check_others))

@@ -247,8 +247,10 @@ void Collector::expose_totals(Exposition& out) const {
 }
 
 void Collector::expose_waits(Exposition& out) const {
-    out.family("smt_tenant_wait_seconds", Type::kHistogram,
-               "Waits of its programs' threads for other programs, when they are over.");
+    out.family(
+        "smt_tenant_wait_seconds", Type::kHistogram,
+        "Waits of its programs' threads for other programs, and for the driver where that waits for all "
+        "work, when they are over.");
     std::vector<double> bounds;
     for (const uint64_t bound : protocol::kWaitBoundsUs) bounds.push_back(static_cast<double>(bound) / 1e6);
     for (const auto& [key, server] : servers_) {
