@@ -17,8 +17,8 @@
 //     whether each bit is right, its error, the longest call of the state in ms, and the time of that last
 //     computation.
 //   bench_faults culprit KIND [ROUNDS]  after a line: a kernel of so many rounds, and behind it one that
-//     faults: load, store, misaligned, trap, assert, stack, shared, endless (it does not end),
-//     or none. memory: it asks for more memory than it may have. Prints the error.
+//     faults: load, store, misaligned, trap, assert, stack, shared, instruction, endless (it does
+//     not end), or none. memory: it asks for more memory than it may have. Prints the error.
 //   bench_faults worker EVERY  computes as repeatable until a line comes; prints after each EVERY
 //     computations how many they are.
 #include <cuda_runtime.h>
@@ -62,6 +62,8 @@ extern "C" __global__ void faulty_shared(int at) {
     extern __shared__ int shared[];
     *static_cast<volatile int*>(shared + at + threadIdx.x) = 1;
 }
+// Lane 0 is not among the threads that it waits for.
+extern "C" __global__ void faulty_vote(unsigned others, int* out) { *out = __any_sync(others, threadIdx.x); }
 __device__ __noinline__ int deeper(const volatile int* zero, int depth) {
     volatile int here[256];
     here[depth % 256] = *zero;
@@ -341,6 +343,7 @@ int culprit(const std::string& kind, int rounds) {
     if (kind == "trap") faulty_trap<<<7, 64>>>();
     if (kind == "assert") faulty_assert<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);
     if (kind == "shared") faulty_shared<<<7, 64, 1024>>>(1 << 24);
+    if (kind == "instruction") faulty_vote<<<7, 64>>>(~1u, reinterpret_cast<int*>(out));
     if (kind == "stack")
         faulty_stack<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000, reinterpret_cast<int*>(out));
     if (kind == "endless") endless<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);

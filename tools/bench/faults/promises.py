@@ -7,7 +7,7 @@ An outcome of a neighbour is one of
 and beside these: wrong (bits), hangs, fails (no answer), not begun. They are never promised.
 """
 
-CONTEXT = ("load", "store", "misaligned", "trap", "assert", "stack", "shared")
+CONTEXT = ("load", "store", "misaligned", "trap", "assert", "stack", "shared", "instruction")
 TAKEN_OVER = (*CONTEXT, "endless")     # another process of the server goes on
 HARMLESS = ("kill_client", "kill_keeper", "memory")
 KINDS = (*TAKEN_OVER, *HARMLESS, "kill_server")
@@ -23,6 +23,7 @@ ERRORS = {"load": (ADDRESS,), "store": (ADDRESS,), "misaligned": ("cudaErrorMisa
           "trap": (FAILURE, "cudaErrorIllegalInstruction"), "assert": ("cudaErrorAssert",),
           "stack": (ADDRESS, FAILURE, "cudaErrorHardwareStackError"),
           "shared": (ADDRESS, FAILURE, "cudaErrorInvalidAddressSpace", "cudaErrorIllegalInstruction"),
+          "instruction": ("cudaErrorIllegalInstruction",),
           "endless": ("cudaErrorLaunchTimeout",), "memory": ("cudaErrorMemoryAllocation",),
           "kill_keeper": ("cudaSuccess",), "kill_server": ("cudaError", "cudaSuccess"), "kill_client": ("",)}
 
