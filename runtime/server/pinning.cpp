@@ -1,9 +1,17 @@
 // See pinning.h.
 #include "runtime/server/pinning.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "runtime/server/server.h"
 
 namespace smt::runtime::server {
+
+Pinning::Pinning(Server& server, SpareBlocks& blocks)
+    : server_(server),
+      blocks_(blocks),
+      helpers_(std::clamp<size_t>(std::thread::hardware_concurrency() / 2, kLeast, kMost)) {}
 
 Pinning::~Pinning() {
     blocks_.leave();

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -12,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/thread/thread.h"
+#include "runtime/server/memory/block_addresses.h"
 
 namespace smt::runtime::server {
 
@@ -20,9 +19,6 @@ namespace {
 
 constexpr auto kUnpinPoll = std::chrono::milliseconds(1);
 constexpr uint64_t kNoBound = ~uint64_t{0};
-// Pages are cleared as they are made, which a single thread takes most of the time for that pinning takes: on
-// an H100's host 4 GiB are pinned in 700 ms so, and in 300 with four threads; more are not faster.
-constexpr uint64_t kPagesAtOnce = 16ull << 20, kThreads = 4;
 constexpr int kPopulateForWriting =
     23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and no harm is done
 
@@ -52,17 +48,11 @@ uint64_t left_in_group() {
     return bound - std::min(bound, now);
 }
 
-void make_pages(char* place, uint64_t bytes) {
-    std::atomic<uint64_t> next{0};
-    const auto make = [&] {
-        for (uint64_t at; (at = next.fetch_add(kPagesAtOnce)) < bytes;)
-            madvise(place + at, std::min(kPagesAtOnce, bytes - at), kPopulateForWriting);
-    };
-    std::array<Thread, kThreads - 1> others;
-    uint64_t pieces = bytes / kPagesAtOnce;
-    for (Thread& each : others)  // what it does not make the others do
-        if (pieces-- == 0 || !each.start({"pages", ""}, make).empty()) break;
-    make();
+// For as many blocks as the machine has memory for. It stays: blocks may outlive all else.
+BlockAddresses& addresses() {
+    static auto* const all =
+        new BlockAddresses(HostBlock::kLargest, meminfo_bytes(text_of_file("/proc/meminfo"), "MemTotal"));
+    return *all;
 }
 
 }  // namespace
@@ -87,25 +77,24 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
     if (*missing) return nullptr;
     const bool fits_pinned = bytes <= room.pinned, fits_pageable = bytes <= room.pageable;
     const uint64_t whole = std::exchange(bytes, std::min(bytes, kLargest));
-    void* const place =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) return *missing = whole, nullptr;
-    madvise(place, bytes, MADV_HUGEPAGE);  // fewer pages to pin; no matter if there are none
-    if (fits_pinned) make_pages(static_cast<char*>(place), bytes);
+    char* const place = addresses().take();
+    if (!place) return *missing = whole, nullptr;
+    // Else the driver has them made, by one thread of all.
+    if (fits_pinned) madvise(place, bytes, kPopulateForWriting);
     const bool pinned = fits_pinned && driver.cuMemHostRegister_v2 &&
                         driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
     if (!pinned && !fits_pageable) {
-        munmap(place, bytes);
+        addresses().give_back(place);
         return *missing = whole - room.pageable, nullptr;
     }
     bytes_in_blocks.fetch_add(bytes);
-    return std::shared_ptr<HostBlock>(new HostBlock(driver, static_cast<char*>(place), bytes, pinned));
+    return std::shared_ptr<HostBlock>(new HostBlock(driver, place, bytes, pinned));
 }
 
 HostBlock::~HostBlock() {
     while (pinned_ && driver_.cuMemHostUnregister(base_) == CUDA_ERROR_NOT_READY)
         std::this_thread::sleep_for(kUnpinPoll);
-    munmap(base_, bytes_);
+    addresses().give_back(base_);
     bytes_in_blocks.fetch_sub(bytes_);
 }
 

@@ -1,12 +1,15 @@
 """Processes that share device memory and events: torch.multiprocessing, whose children are new processes.
 Each waits for the others by a queue or a barrier, so what it prints is the same in every run."""
 import os
+import re
+import tempfile
 
 import program as p
 from program import program, show
 
 p.environment({
     "expandable_segments": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    "two_ranks": {"NCCL_SOCKET_IFNAME": "lo"},
 })
 import torch
 import torch.multiprocessing as mp
@@ -149,6 +152,36 @@ def expandable_segments():
     """Descriptors of cuMemCreate's memory in the place of cuIpc handles."""
     assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
     both_ways()
+
+
+def rank_of_two(rank, file, done):
+    import torch.distributed as dist
+    torch.cuda.set_device(0)
+    values = torch.full((1 << 16,), float(rank + 1), device=DEVICE)
+    try:
+        dist.init_process_group("nccl", init_method=f"file://{file}", rank=rank, world_size=2)
+        dist.all_reduce(values)
+        done.put((rank, "sum", float(values.sum())))
+        dist.destroy_process_group()
+    except dist.DistBackendError as error:
+        said = re.search(r"Duplicate GPU|invalid usage|unhandled \w+ error|internal error", str(error))
+        done.put((rank, "refused", said[0] if said else str(error)))
+    done.close()
+    done.join_thread()
+    os._exit(0)   # a communicator that is half made has threads that wait
+
+
+@program
+def two_ranks():
+    """Two of NCCL's ranks on one GPU, where NCCL permits that; its refusal where it does not."""
+    context = mp.get_context("spawn")
+    done = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "store")
+        children = [start(context, rank_of_two, rank, file, done) for rank in range(2)]
+        for answer in sorted(done.get(timeout=PATIENCE) for _ in children):
+            show("rank", *answer)
+        finish(*children)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 // else: by a taker alone, and with 1, 2 and 3 helpers; then again while the device copies to other pinned
 // memory. Before the first one as much memory is written to once, since the first write to a virtual
 // machine's memory may take its host several times as long as later ones. A row of JSON each: helpers, GiB a
-// second, and the part of the last block that huge pages back. Blocks are unpinned between two rows, which is
+// second, and the part of their pages that are huge. Blocks are unpinned between two rows, which is
 // not timed. About 20 s for 8 GiB.
 #include <cuda.h>
 #include <dlfcn.h>
@@ -66,18 +66,21 @@ void open_driver(const char* path) {
     CHECK(driver.cuCtxSetCurrent(context));
 }
 
-// Of the mapping that has the address, which may be several blocks': the part in huge pages.
+// Of the pages of the mapping that has the address, which is that of all blocks: the part that is huge.
 double huge_part(const char* address) {
     std::ifstream maps("/proc/self/smaps");
     const auto place = reinterpret_cast<uint64_t>(address);
-    uint64_t bytes = 0;  // of the mapping; 0: it has not come
+    bool is_it = false;
+    uint64_t pages = 0;  // KiB
     for (std::string line; std::getline(maps, line);) {
         // The names of figures begin with hexadecimal digits, too.
         unsigned long long from = 0, to = 0, kib = 0;
         if (std::sscanf(line.c_str(), "%llx-%llx ", &from, &to) == 2)
-            bytes = from <= place && place < to ? to - from : 0;
-        else if (bytes && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kib) == 1)
-            return static_cast<double>(kib << 10) / static_cast<double>(bytes);
+            is_it = from <= place && place < to;
+        else if (is_it && std::sscanf(line.c_str(), "Rss: %llu kB", &kib) == 1)
+            pages = kib;
+        else if (is_it && pages && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &kib) == 1)
+            return static_cast<double>(kib) / static_cast<double>(pages);
     }
     return 0;
 }
@@ -128,7 +131,7 @@ int main(int count, char** arguments) {
         const std::unique_ptr<char[]> once(new char[bytes]);
         std::memset(once.get(), 1, bytes);
     }
-    for (const int helpers : {0, 1, 2, 3}) measure(bytes, helpers, false);
+    for (const int helpers : {0, 1, 2, 3, 5, 7, 11}) measure(bytes, helpers, false);
     CUdeviceptr memory = 0;
     const std::unique_ptr<char, decltype(&std::free)> pinned(
         static_cast<char*>(std::aligned_alloc(4096, kCopied)), &std::free);
@@ -139,7 +142,7 @@ int main(int count, char** arguments) {
         CHECK(driver.cuCtxSetCurrent(context));
         while (!over) CHECK(driver.cuMemcpyDtoH_v2(pinned.get(), memory, kCopied));
     });
-    for (const int helpers : {0, 1, 2, 3}) measure(bytes, helpers, true);
+    for (const int helpers : {0, 3, 7, 11}) measure(bytes, helpers, true);
     over = true;
     copying.join();
     return 0;
