@@ -96,8 +96,10 @@ void Swapper::left(const Step& step, const Suspension::Moved& moved) {
 void Swapper::move_out(const Step& step) {
     const bool turn = std::any_of(seen_.begin(), seen_.end(),
                                   [&](const Program& each) { return each.id == step.requester && each.out; });
-    const Suspension::Moved moved =
-        server_.suspension().move_out(step.id, step.bytes, turn ? kRestForTurn : kRestForAllocation);
+    const auto patience = turn ? kRestForTurn : kRestForAllocation;
+    Suspension::Moved moved = server_.suspension().move_out(step.id, step.bytes + step.ahead, patience);
+    if (step.ahead && moved.bytes == 0 && !moved.problem.empty())  // as if there is host memory for less only
+        moved = server_.suspension().move_out(step.id, step.bytes, patience);
     turns_.moved(step.requester, moved.bytes, for_speed(moved, moved.took));
     left(step, moved);
 }

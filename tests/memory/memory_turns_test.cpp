@@ -44,8 +44,9 @@ struct Device {
             if (step.what == What::kNothing) return step;
             Program& program = of(step.id);
             if (step.what == What::kOut) {
-                const uint64_t bytes = std::min(step.bytes, program.here);
+                const uint64_t bytes = std::min(step.bytes + step.ahead, program.here);
                 CHECK(bytes > 0);
+                ++moves_out;
                 program.out = true;
                 program.here -= bytes;
                 program.away += bytes;
@@ -104,6 +105,7 @@ struct Device {
     std::vector<Program> programs;
     TimePoint now = TimePoint(1000s);
     uint64_t out = 0;
+    int moves_out = 0;
     MemoryTurns::Duration moving{};
     int refused = 0;
     std::map<uint32_t, int> served_with;  // program -> allocations that came in with it
@@ -407,6 +409,52 @@ TEST_CASE("memory turns: an allocation that has no room whatever moves is told o
     second.asks = 4 * kGiB;
     CHECK(device.settle().what == What::kRefuse);
     CHECK_FALSE(device.of(2).out);
+}
+
+TEST_CASE("memory turns: allocations one soon after the other wait for few moves", "[memory_turns]") {
+    const auto allocate = [](Device& device, int count, MemoryTurns::Duration pause) {
+        for (int i = 0; i < count; ++i) {
+            device.now += pause;
+            if (device.free() >= kGiB) {
+                device.of(2).here += kGiB;
+                continue;
+            }
+            device.of(2).asks = kGiB;
+            device.settle();
+            REQUIRE(device.of(2).asks == 0);
+        }
+    };
+    Device soon(80 * kGiB);
+    soon.add(1, 60 * kGiB);
+    soon.add(2, 20 * kGiB);
+    soon.now += 10s;
+    soon.settle();
+    allocate(soon, 24, 10ms);
+    CHECK(soon.moves_out == 6);  // 1, 1, 2, 4, 8, 16
+    CHECK(soon.out == 32 * kGiB);
+    allocate(soon, 1, 2s);
+    CHECK(soon.moves_out == 6);  // there was room
+
+    Device late(80 * kGiB);
+    late.add(1, 60 * kGiB);
+    late.add(2, 20 * kGiB);
+    late.now += 10s;
+    late.settle();
+    allocate(late, 5, 2s);
+    CHECK(late.out == 5 * kGiB);
+
+    // What came in with its program was no allocation.
+    Device after_turn(80 * kGiB);
+    after_turn.add(1, 60 * kGiB);
+    Program& second = after_turn.add(2, 0);
+    second.away = 50 * kGiB;
+    second.out = second.works = true;
+    after_turn.now += 10s;
+    after_turn.settle();
+    REQUIRE(!after_turn.of(2).out);
+    REQUIRE(after_turn.out == 30 * kGiB);
+    allocate(after_turn, 1, 10ms);
+    CHECK(after_turn.out == 31 * kGiB);
 }
 
 TEST_CASE("memory turns: a program that takes what it was given is not moved", "[memory_turns]") {

@@ -25,6 +25,7 @@ void MemoryTurns::follow(const std::vector<Program>& programs, TimePoint now) {
         const auto known = places_.find(program.id);
         Place place = known == places_.end() ? Place{.worked = now} : known->second;
         if (program.works && !program.out) place.worked = now;
+        place.out = program.out;
         if (!program.out) place.cut = {};  // it was to be moved, and was not
         const bool asks = program.asks != 0 || (program.out && program.works);
         if (!asks || !program.out) place.missing = 0;
@@ -127,7 +128,15 @@ bool MemoryTurns::serve(const std::vector<Program>& programs, const Program& req
     }
     step->bytes = std::min(needed, first->program->here);
     step->last = requester.out && step->bytes == needed;
+    step->ahead = ahead(requester, *first, step->bytes, now);
     return true;
+}
+
+uint64_t MemoryTurns::ahead(const Program& requester, const Candidate& from, uint64_t bytes,
+                            TimePoint now) const {
+    const Place& place = places_.at(requester.id);
+    if (requester.out || !from.program->out || place.came + kGrowsOn < now) return 0;
+    return std::min(place.grown - std::min(place.grown, bytes), from.program->here - bytes);
 }
 
 MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64_t free, TimePoint now) {
@@ -176,6 +185,8 @@ void MemoryTurns::served(uint32_t requester, TimePoint now) {
     place.worked = now;
     const TimePoint cut = std::exchange(place.cut, TimePoint{});
     if (place.moved == 0) return;  // there was room
+    const bool grows_on = !place.out && now <= place.came + kGrowsOn;
+    place.grown = place.out ? 0 : place.moved + (grows_on ? place.grown : 0);
     place.came = now;
     if (cut != TimePoint{}) {
         place.moved = 0;

@@ -38,6 +38,10 @@
 // while its program is moved out keeps its place: the program comes in when there is room for both, and is
 // not moved before the allocation was tried. So each turn gets a program further, however short it is.
 //
+// A program that allocates again soon after it got room by a move takes more at once, as much as it has got
+// by such moves one after the other, of a program that is out in any case: 1, 1, 2, 4, 8. So many allocations
+// wait for few moves, of which half at most is not needed.
+//
 // Not thread-safe. Times are the caller's. Bytes are of chunks, as the mover moves them.
 #pragma once
 
@@ -60,6 +64,7 @@ public:
     static constexpr Duration kMostGrace = std::chrono::seconds(1);         // "at once", for people
     static constexpr Duration kLeastTurn = std::chrono::milliseconds(50);  // so that each gets something done
     static constexpr Duration kMostTurn = std::chrono::minutes(10);        // if a speed was measured badly
+    static constexpr Duration kGrowsOn = std::chrono::milliseconds(500);   // between two allocations
     static constexpr Duration kMostCredit = std::chrono::seconds(6);  // of moves, for idle programs' calls
     static constexpr double kFirstSpeed = 50e9;  // bytes a second, until a move was measured: PCIe 5
 
@@ -90,6 +95,7 @@ public:
         } what = What::kNothing;
         uint32_t id = 0;
         uint64_t bytes = 0;      // kOut: at least; kRefuse: that are missing
+        uint64_t ahead = 0;      // kOut: so many more, if that can be, for the allocations that come next
         uint32_t requester = 0;  // for whom
         bool last = false;       // kOut: then the requester, which is out, can come in
         uint64_t with = 0;       // kIn, and the last kOut: of its allocation, for which there is room, too
@@ -119,9 +125,11 @@ private:
         TimePoint cut{};             // its turn, by a call: it goes on when it is in again; {}: it was not
         uint64_t moved = 0;          // bytes for it, since it was served last
         uint64_t in_turn = 0;        // bytes for this turn
+        uint64_t grown = 0;  // bytes for its allocations, one soon after the other, the last at `came`
         uint64_t turns = 0;
         uint64_t order = 0;     // of the request
         uint64_t missing = 0;   // when it was looked at last
+        bool out = false;       // when it was looked at last
         bool was_idle = false;  // when it was moved out
     };
     struct Candidate {
@@ -138,6 +146,7 @@ private:
                Step* step);
     bool serve(const std::vector<Program>& programs, const Program& requester, uint64_t wanted, uint64_t free,
                TimePoint now, Step* step);
+    uint64_t ahead(const Program& requester, const Candidate& from, uint64_t bytes, TimePoint now) const;
     Duration takes(uint64_t bytes) const;
 
     const double part_, for_calls_;

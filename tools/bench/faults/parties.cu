@@ -62,8 +62,13 @@ extern "C" __global__ void faulty_shared(int at) {
     extern __shared__ int shared[];
     *static_cast<volatile int*>(shared + at + threadIdx.x) = 1;
 }
-// Lane 0 is not among the threads that it waits for.
-extern "C" __global__ void faulty_vote(unsigned others, int* out) { *out = __any_sync(others, threadIdx.x); }
+// Odd lanes shuffle among the even ones, which do something else. A thread that only votes so is forgiven.
+extern "C" __global__ void faulty_shuffle(unsigned even, int* out) {
+    if (threadIdx.x & 1)
+        out[threadIdx.x] = __shfl_sync(even, static_cast<int>(threadIdx.x), 1);
+    else
+        out[threadIdx.x] = __any_sync(even, static_cast<int>(threadIdx.x));
+}
 __device__ __noinline__ int deeper(const volatile int* zero, int depth) {
     volatile int here[256];
     here[depth % 256] = *zero;
@@ -343,7 +348,7 @@ int culprit(const std::string& kind, int rounds) {
     if (kind == "trap") faulty_trap<<<7, 64>>>();
     if (kind == "assert") faulty_assert<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);
     if (kind == "shared") faulty_shared<<<7, 64, 1024>>>(1 << 24);
-    if (kind == "instruction") faulty_vote<<<7, 64>>>(~1u, reinterpret_cast<int*>(out));
+    if (kind == "instruction") faulty_shuffle<<<7, 64>>>(0x55555555, reinterpret_cast<int*>(out));
     if (kind == "stack")
         faulty_stack<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000, reinterpret_cast<int*>(out));
     if (kind == "endless") endless<<<7, 64>>>(reinterpret_cast<int*>(out) + 1000);
