@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -48,6 +49,14 @@ uint64_t left_in_group() {
     return bound - std::min(bound, now);
 }
 
+// One thread at a time: the driver takes them in turns in any case, and what else wants its lock, such as the
+// copies of the move under way, then waits for one of them and not for all.
+bool pin(const DriverApi& driver, char* place, uint64_t bytes) {
+    static std::mutex one;
+    const std::lock_guard lock(one);
+    return driver.cuMemHostRegister_v2 && driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
+}
+
 // For as many blocks as the machine has memory for. It stays: blocks may outlive all else.
 BlockAddresses& addresses() {
     static auto* const all =
@@ -81,8 +90,7 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
     if (!place) return *missing = whole, nullptr;
     // Else the driver has them made, by one thread of all.
     if (fits_pinned) madvise(place, bytes, kPopulateForWriting);
-    const bool pinned = fits_pinned && driver.cuMemHostRegister_v2 &&
-                        driver.cuMemHostRegister_v2(place, bytes, 0) == CUDA_SUCCESS;
+    const bool pinned = fits_pinned && pin(driver, place, bytes);
     if (!pinned && !fits_pageable) {
         addresses().give_back(place);
         return *missing = whole - room.pageable, nullptr;
