@@ -75,7 +75,7 @@ class Simulated(Measuring):
         self.assertRegex(out, "WRONG: off: none: exit code (?!0)")
 
     def test_no_round_is_begun_after_the_budget(self):
-        out, code = self.run_all("--budget", "0.001")
+        out, code = self.run_all("--budget", "1e-9")
         self.assertEqual((code, self.rows()), (1, []), out)
 
 
