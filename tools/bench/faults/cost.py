@@ -42,14 +42,17 @@ RATES = ("_per_s", "_GBps")   # of figures of which more is better
 
 
 def resident(pid):
-    """MiB of the process: proportional (PSS), and resident (RSS). None where it has ended."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            text = file.read()
-    except OSError:
-        return None
-    found = {name: int(size) / 1024 for name, size in re.findall(r"^(Pss|Rss): +(\d+) kB", text, re.M)}
-    return {"pss_mib": round(found["Pss"], 1), "rss_mib": round(found["Rss"], 1)} if len(found) == 2 else None
+    """MiB of the process: resident (RSS), and proportional (PSS) where the system says it. None where it has
+    ended."""
+    found = {}
+    for name in ("status", "smaps_rollup"):
+        try:
+            with open(f"/proc/{pid}/{name}") as file:
+                found.update(re.findall(r"^(VmRSS|Pss): +(\d+) kB", file.read(), re.M))
+        except OSError:   # it has ended, or there is no such file
+            pass
+    names = {"VmRSS": "rss_mib", "Pss": "pss_mib"}
+    return {names[name]: round(int(size) / 1024, 1) for name, size in found.items()} or None
 
 
 class Cost(Measurement):

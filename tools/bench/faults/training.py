@@ -3,7 +3,7 @@
 
     training.py --out OUT [--build BUILD] [--python PYTHON] [--networks resnet,transformer] [--seconds 20]
                 [--faults 6] [--every 2] [--tries 2] [--cases native,again,quiet,rest,work]
-                [--budget SECONDS] [--device sim]
+                [--policy priority] [--budget SECONDS] [--device sim]
 
 The training (train_job.py) is determined to the last bit. Its cases, for each network:
     native   without smt, for --seconds: what all others are compared with, and how many steps they make
@@ -13,8 +13,10 @@ The training (train_job.py) is determined to the last bit. Its cases, for each n
              under way, as while it waits for data
     work     the same, at any moment: --every seconds after the standby is ready, until the training has
              ended; --tries times, on servers of their own
-Kinds of faults take turns (promises.py), each of a tenant of its own. On the simulated device a stub stands
-in for PyTorch, and `quiet` is what all are compared with.
+Kinds of faults take turns (promises.py), each of a tenant of its own that is more urgent than the training. A
+--policy that stops the training between two blocks while another program runs (hpf-whole) leaves less under
+way at a fault. On the simulated device a stub stands in for PyTorch, and `quiet` is what all are compared
+with.
 
 A table has for each case its steps, the faults, how many of them the training outlived, its median and its
 longest step (a wait between two steps is in none), the longest takeover by the server's log, whether all
@@ -103,8 +105,8 @@ class Trainings(Measurement):
             if case in NATIVE:
                 row, child = self.alone(network, None)
             else:
-                keeper = {"SMT_KEEPER": "takeover", "SMT_POLICY": "priority"}
-                with Runtime(self.places, **keeper) as runtime:
+                settings = {"SMT_KEEPER": "takeover", "SMT_POLICY": self.options.policy}
+                with Runtime(self.places, **settings) as runtime:
                     beside = getattr(self, f"faults_at_{case}", None)
                     row, child = self.beside(network, runtime, beside) if beside \
                         else self.alone(network, runtime)
@@ -115,7 +117,8 @@ class Trainings(Measurement):
         took = time.monotonic() - begun
         self.longest = max(self.longest, took)
         row = self.judge(network, case, number, row, child)
-        row = self.lines.add(network=network, case=case, number=number, seconds=round(took, 1), **row)
+        row = self.lines.add(network=network, case=case, number=number, policy=self.options.policy,
+                             seconds=round(took, 1), **row)
         print(f"{network} {case}: {row['steps']} steps, {row['faults']} faults, {took:.0f} s "
               + (row["problem"] or row["error"]), flush=True)
 
@@ -144,17 +147,16 @@ class Trainings(Measurement):
         if child.wait_ready(child.timeout):
             faults_at(network, runtime, child, found)
         child.finish()
-        found["reason"] = reason_of_end(runtime, TENANT)
+        found["reason"] = found.get("reason") or reason_of_end(runtime, TENANT)
         return found, child
 
     def faults_at_rest(self, _, runtime, child, found):
-        seen = 0
+        seen, goes_on = 0, True
         while True:
             if not wait_for(lambda: child.rests() > seen or child.over(), child.timeout) or child.over():
                 return
             seen += 1
-            if found["faults"] < self.options.faults:
-                self.fault(runtime, found)
+            goes_on = goes_on and found["faults"] < self.options.faults and self.fault(runtime, found)
             child.tell()
 
     def faults_at_work(self, network, runtime, child, found):
@@ -167,15 +169,15 @@ class Trainings(Measurement):
             wait_for(child.over, 1)   # an error comes at its next call
 
     def fault(self, runtime, found, before=lambda: None):
-        """When a standby is ready, and `before` is over; until another process serves, or none. False: it was
-        none."""
+        """When a standby is ready, and `before` is over; until another process serves. False: none does, or the
+        training does not go on in it."""
         pid = (runtime.status() or {"pid": 0})["pid"]
         if not pid or not await_standby(runtime, pid):
             found["problem"] = "there is no standby"
             return False
         before()
         kind = CONTEXT[found["faults"] % len(CONTEXT)]
-        variables = runtime.variables(SMT_TENANT=f"culprit{found['faults']}", SMT_PRIORITY="normal")
+        variables = runtime.variables(SMT_TENANT=f"culprit{found['faults']}", SMT_PRIORITY="high")
         culprit = Child([self.culprit, "culprit", kind], {**self.environment, **variables},
                         self.places.preload, PATIENCE, stdin=True)
         started = culprit.wait_ready(60)
@@ -189,7 +191,8 @@ class Trainings(Measurement):
         wait_for(lambda: (runtime.status() or {"pid": pid})["pid"] != pid, 15)
         wait_for(lambda: takeover(runtime, pid), 5)   # it says so last
         found["takeovers_ms"] += [takeover(runtime, pid).get("takeover_ms")]
-        return True
+        found["reason"] = reason_of_end(runtime, TENANT)
+        return found["takeovers_ms"][-1] is not None and not found["reason"]
 
     def judge(self, network, case, number, found, child):
         said = child.said() if child else []
@@ -230,7 +233,7 @@ class Trainings(Measurement):
             same = {True: "identical", False: "OTHERS", None: "-"}[row.get("identical")]
             times = [format(row[name], ".1f") if row[name] is not None else "-"
                      for name in ("median_ms", "longest_ms")]
-            took = max(filter(None, row.get("takeovers_ms") or []), default="-")
+            took = max((ms for ms in row.get("takeovers_ms", []) if ms is not None), default="-")
             ended = f"{row['error']} ({row['reason'] or 'no reason in the log'})" if row["error"] else "no"
             counts = "".join(f"{row[name]:{width}} " for name, width in
                              (("steps", 6), ("faults", 6), ("outlived", 8)))
@@ -259,6 +262,7 @@ def main():
     parser.add_argument("--faults", type=int, default=6)
     parser.add_argument("--every", type=float, default=2, help="seconds behind a standby, in the case work")
     parser.add_argument("--tries", type=int, default=2, help="of the case work")
+    parser.add_argument("--policy", default="priority", help="of the server")
     parser.add_argument("--budget", type=float, default=300)
     parser.add_argument("--device", choices=("sim",))
     options = parser.parse_args()
