@@ -6,12 +6,12 @@
 
 In each round a server of either kind, one after the other, in an order that changes from round to round. On
 each: --repeats processes of bench_remoting that measure launches, copies (pageable and pinned, 4 KiB, 1 MiB,
-256 MiB) and allocations, and --startups runs of an example (--example), from its start to its end. A server
-measures when its standby is ready. The first round is not counted: it compiles forms. The table has for each
-figure the ratio of the medians over all processes, as time (1.01: a takeover costs 1 %), and the range of the
-ratios of single rounds; more than --within is marked. Beside it, what the processes take: device memory that
-a program finds free natively, without a server and with an idle one of either kind; the same by nvidia-smi;
-and the resident and proportional memory of each process of the server.
+on a GPU 256 MiB) and allocations, and --startups runs of an example (--example), from its start to its end. A
+server measures when its standby is ready. The first round is not counted: it compiles forms. The table has
+for each figure the ratio of the medians over all processes, as time (1.01: a takeover costs 1 %), and the
+range of the ratios of single rounds; more than --within is marked. Beside it, what the processes take: device
+memory that a program finds free natively, without a server and with an idle one of either kind; the same by
+nvidia-smi; and the resident and proportional memory of each process of the server.
 
 Results: OUT/cost.jsonl with a line a figure of a process, OUT/cost.json with the table. No round is begun
 after the budget, less what a round took. The exit code is 1 where a process failed, a copy was wrong, a

@@ -169,8 +169,8 @@ class Trainings(Measurement):
             wait_for(child.over, 1)   # an error comes at its next call
 
     def fault(self, runtime, found, before=lambda: None):
-        """When a standby is ready, and `before` is over; until another process serves. False: none does, or the
-        training does not go on in it."""
+        """When a standby is ready, and `before` is over; until another process serves. False: none does, or
+        the training does not go on in it."""
         pid = (runtime.status() or {"pid": 0})["pid"]
         if not pid or not await_standby(runtime, pid):
             found["problem"] = "there is no standby"

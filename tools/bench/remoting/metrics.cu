@@ -133,8 +133,13 @@ struct CopySize {
     int rounds;
 };
 const std::vector<CopySize> kSizes{{"1MiB", 1 << 20, 60}, {"64MiB", 64 << 20, 10}, {"1GiB", 1 << 30, 4}};
-const std::vector<CopySize> kShortSizes{
-    {"4KiB", 4 << 10, 2000}, {"1MiB", 1 << 20, 200}, {"256MiB", 256 << 20, 10}};
+
+// Without the largest one where counts are divided.
+std::vector<CopySize> short_sizes() {
+    std::vector<CopySize> sizes{{"4KiB", 4 << 10, 2000}, {"1MiB", 1 << 20, 200}};
+    if (scale == 1) sizes.push_back({"256MiB", 256 << 20, 10});
+    return sizes;
+}
 
 void copies(const char* kind, const std::vector<CopySize>& sizes, char* host, char* device) {
     for (const CopySize& size : sizes) {
@@ -201,7 +206,7 @@ void fill(char* bytes, size_t count, unsigned seed) {
 
 void short_copies(const char* kind, char* host, char* device, const std::vector<char>& right) {
     std::memcpy(host, right.data(), right.size());
-    copies(kind, kShortSizes, host, device);
+    copies(kind, short_sizes(), host, device);
     std::memset(host, 0, right.size());
     CHECK(cudaMemcpy(host, device, right.size(), cudaMemcpyDeviceToHost));
     report(std::string(kind) + "_right", std::memcmp(host, right.data(), right.size()) == 0);
@@ -215,7 +220,7 @@ void short_group() {
     report("one_thread_launches_per_s", launches_of(1));
     allocate_and_free("1MiB", 1 << 20);
     allocate_and_free("64MiB", 64 << 20);
-    const size_t bytes = kShortSizes.back().bytes;
+    const size_t bytes = short_sizes().back().bytes;
     std::vector<char> right(bytes), pageable(bytes);
     fill(right.data(), bytes, 1);
     char *device, *pinned;
