@@ -33,7 +33,6 @@ each kind and state what is promised and what was seen. The exit code is 1 where
 --experiment row is row.py.
 """
 import argparse
-import glob
 import json
 import os
 import pathlib
@@ -48,6 +47,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
 from measurement import built_twice  # noqa: E402
+from logs import await_standby, reason_of_end, takeover, wait_for, whole_log  # noqa: E402
 from promises import APART, CONTEXT, ERRORS, GOES_ON, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
 from row import row_of_faults  # noqa: E402
 
@@ -154,7 +154,7 @@ class Faults:
                       for state in states if state != "starting"}
         started = all(child.wait_ready(PATIENCE) for child in (culprit, *neighbours.values()))
         before = self.status(runtime)
-        if not started or not self.await_standby(runtime, before["pid"]):
+        if not started or not self.standby_ready(runtime, before["pid"]):
             return self.failed(runtime, "the programs or the standby do not start", states, culprit,
                                *neighbours.values())
         at_rest = sum(state in GOES_ON for state in states)
@@ -193,9 +193,9 @@ class Faults:
         stays = kind in ("kill_client", "memory") or apart and kind in TAKEN_OVER
         rows = {}
         for state, end in ends.items():
-            row = self.judge(kind, state, end, ended, self.reason(runtime, f"{state}{number}"), new)
+            row = self.judge(kind, state, end, ended, reason_of_end(runtime, f"{state}{number}"), new)
             row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
-                       **self.takeover(runtime, before["pid"]))
+                       **takeover(runtime, before["pid"]))
             if stays and after["pid"] != before["pid"]:
                 row.update(ok=False, why=row["why"] + "; the shared server did not stay")
             row["server_lives"] = after["pid"] != 0 and (stays or taken_over)
@@ -220,11 +220,8 @@ class Faults:
         return {"new_ms": round(done["seconds"] * 1000, 1), "new_right": right,
                 "new_said": "" if right else tail(done["out"] + done["err"], 300)}
 
-    def await_standby(self, runtime, pid):
-        if self.options.keeper != "takeover":
-            return True
-        said = re.compile(rf"smtd\[{pid}\] a standby, process \d+, is ready")
-        return wait_for(lambda: said.search(whole_log(runtime)))
+    def standby_ready(self, runtime, pid):
+        return self.options.keeper != "takeover" or await_standby(runtime, pid)
 
     def await_described(self, runtime, sessions):
         """So many of them would go on."""
@@ -234,19 +231,6 @@ class Faults:
     def await_successor(self, runtime, pid):
         if self.options.keeper == "takeover":
             wait_for(lambda: (runtime.status() or {"pid": pid})["pid"] != pid, 10)
-
-    def takeover(self, runtime, pid):
-        found = re.search(rf"smtd\[{pid}\] process \d+ serves from now on, (\d+) of (\d+) sessions .*; after "
-                          r"(\d+) ms", whole_log(runtime))
-        if not found:
-            return {}
-        return {"carried": int(found[1]), "sessions": int(found[2]), "takeover_ms": int(found[3])}
-
-    def reason(self, runtime, tenant):
-        """Why the neighbour was not carried over, by the log; empty: it was."""
-        found = re.search(rf"\({tenant}, pid \d+\): it ends, as it cannot go on in another "
-                          r"process: (.*)", whole_log(runtime))
-        return found[1] if found else ""
 
     def judge(self, kind, state, end, culprit, reason, new):
         row = {"culprit_said": tail(culprit["out"].replace("READY\n", "").strip(), 200), "reason": reason}
@@ -338,27 +322,6 @@ def beside_one_fault(states, together, kind):
 
 def isolation(strict):
     return {"SMT_ISOLATION": "strict"} if strict else {}
-
-
-def wait_for(condition, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def whole_log(runtime):
-    """Of all servers there: each takeover begins another log."""
-    text = ""
-    for path in glob.glob(os.path.join(runtime.directory, "*.log*")):
-        try:
-            with open(path, errors="replace") as file:
-                text += file.read()
-        except OSError:   # it was moved meanwhile
-            pass
-    return text
 
 
 def main():

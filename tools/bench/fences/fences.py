@@ -2,7 +2,9 @@
 """What fences cost (`cost`), that they hold (`contain`), and what an assembler makes of them (`code`). See
 README.md. One JSON line a run in fences.jsonl; a table at the end. Exit code 0 when every result was right.
 
-    fences.py cost|contain|code [--build build] [--programs build/examples/static] [--out .]
+    fences.py cost|contain|code [--build build] [--programs build/examples/static] [--list FILE] [--out .]
+
+cost is of the examples, or with --list of other programs (Listed in programs.py).
 """
 import argparse
 import contextlib
@@ -18,58 +20,49 @@ import time
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1] / "harness"), str(HERE.parents[3] / "tests" / "simulated")]
-from harness import Child, Lines, Places, Runtime, base_environment  # noqa: E402
-from printed import CHECKSUM, read_checksums  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, tail  # noqa: E402
+from programs import Examples, Listed  # noqa: E402
 
-KERNEL = re.compile(r"^kernel (\S+) launches (\d+) mean_ms (\S+)$", re.M)
 MODES = {"native": None, "shared": {}, "fence": {"SMT_ISOLATION": "fence"}}
 
 
-def programs_of(options):
-    found = sorted(path for path in pathlib.Path(options.programs).glob("*")
-                   if path.is_file() and os.access(path, os.X_OK))
-    if not found:
-        sys.exit(f"{options.programs} has no programs: build the target examples, or say --programs")
-    wanted = options.only.split(",") if options.only else None
-    return [path for path in found if not wanted or path.name in wanted]
-
-
-def run(program, mode, runtime, options):
+def run(kind, path, mode, runtime, options):
     environment = base_environment()
     if runtime:
         environment.update(runtime.variables(SMT_PROFILES="none", SMT_DEVICE=options.device, **MODES[mode]))
         if options.device == "sim":   # its runtime, as `smt run` has it
             environment["LD_LIBRARY_PATH"] = os.path.join(options.build, "lib", "cudart")
-    command = [str(program), "--size", options.size, "--iterations", str(options.iterations)]
-    done = Child(command, environment, runtime.places.preload if runtime else None, 60).finish()
-    times = {name: float(ms) * int(count) for name, count, ms in KERNEL.findall(done["out"])}
-    checksum = CHECKSUM.search(done["out"])
-    return done, sum(times.values()), checksum and checksum[1]
+    done = Child(kind.command(path), environment, runtime.places.preload if runtime else None, 60).finish()
+    found = kind.result(path, done) if done["rc"] == 0 else None
+    ms = kind.milliseconds(path, done)
+    right = found is not None and found == kind.wanted(path, found)
+    return done, ms, right and ms is not None
 
 
 def cost(options, lines):
-    checksums, found, wrong = read_checksums(options.checksums), {}, 0
+    kind, found, wrong = Listed(options) if options.list else Examples(options), {}, 0
+    programs = kind.programs()
     end = time.monotonic() + options.budget
     modes = [mode for mode in MODES if mode != "native" or options.device == "gpu"]
     with contextlib.ExitStack() as stack:
         runtimes = {mode: stack.enter_context(Runtime(Places(options.build), SMT_POLICY="fifo"))
                     for mode in modes if mode != "native"}
         for turn in range(options.rounds + 1):   # the first one compiles forms
-            for program in programs_of(options):
+            for path in programs:
                 if time.monotonic() > end:
                     print(f"the budget of {options.budget} s is over in round {turn}")
-                    return show_cost(found, wrong)
+                    return show_cost(found, wrong, kind, programs)
                 for mode in modes[turn % len(modes):] + modes[:turn % len(modes)]:
-                    done, ms, checksum = run(program, mode, runtimes.get(mode), options)
-                    ok = done["rc"] == 0 and checksum == checksums.get((program.name, options.size))
+                    done, ms, ok = run(kind, path, mode, runtimes.get(mode), options)
                     wrong += not ok
                     if not ok:
-                        print(f"{program.name} {mode}: exit code {done['rc']}, checksum {checksum}\n"
-                              f"{done['err'][-400:]}")
-                    lines.add(part="cost", program=program.name, mode=mode, round=turn, ok=ok, kernels_ms=ms)
+                        print(f"{path.name} {mode}: exit code {done['rc']}, prints:\n"
+                              f"{tail(done['out'], 400)}{tail(done['err'], 400)}", flush=True)
+                    lines.add(part="cost", program=path.name, mode=mode, round=turn, ok=ok, kernels_ms=ms,
+                              clock=kind.clock(path), seconds=done["seconds"])
                     if turn and ok:
-                        found.setdefault((program.name, mode), {})[turn] = ms
-    return show_cost(found, wrong)
+                        found.setdefault((path.name, mode), {})[turn] = ms
+    return show_cost(found, wrong, kind, programs)
 
 
 def ratios(found, name, mode, base):
@@ -77,7 +70,8 @@ def ratios(found, name, mode, base):
     return [ms / other for ms, other in pairs if ms and other]
 
 
-def show_cost(found, wrong):
+def show_cost(found, wrong, kind, programs):
+    clocks = {path.name: kind.clock(path) for path in programs}
     columns = (("shared", "native"), ("fence", "native"), ("fence", "shared"))
     means = {column: [] for column in columns}
     print(f"{'program':<22}" + "".join(f"{mode + '/' + base:>26}" for mode, base in columns))
@@ -89,14 +83,14 @@ def show_cost(found, wrong):
                 means[column].append(statistics.median(all_))
             cells += (f"{statistics.median(all_):>12.3f} ({min(all_):.3f}..{max(all_):.3f})"
                       if all_ else f"{'-':>26}")
-        print(f"{name:<22}{cells}")
+        print(f"{name:<22}{cells}  {clocks[name]}")
     for (mode, base), values in means.items():
         if values:
             mean = math.exp(sum(map(math.log, values)) / len(values))
             print(f"{mode}/{base}: geometric mean {mean:.3f}, largest {max(values):.3f}, "
                   f"{len(values)} programs")
     print(f"{wrong} wrong results")
-    return wrong
+    return wrong or not found
 
 
 def contain(options, lines):
@@ -207,6 +201,7 @@ def main():
     parser.add_argument("part", choices=("cost", "contain", "code"))
     parser.add_argument("--build", default="build")
     parser.add_argument("--programs", default="build/examples/static")
+    parser.add_argument("--list", help="of cost: the file that says how to run programs that are no examples")
     parser.add_argument("--sources", default="examples", help="of code")
     parser.add_argument("--ptx-fence", default="build/bin/ptx_fence")
     parser.add_argument("--checksums", default="examples/checksums.txt")

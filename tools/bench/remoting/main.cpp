@@ -340,7 +340,8 @@ int usage() {
 
 int main(int count, char** arguments) {
     using namespace smt::bench;
-    if (count == 3 && std::strcmp(arguments[1], "--child") == 0) return measure(arguments[2]);
+    if ((count == 3 || count == 4) && std::strcmp(arguments[1], "--child") == 0)
+        return measure(arguments[2], count == 4 ? std::atoi(arguments[3]) : 1);
     Options options;
     char self[4096] = {};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;

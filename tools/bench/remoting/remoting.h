@@ -3,7 +3,8 @@
 
 namespace smt::bench {
 
-// Measures one group and prints `NAME VALUE` lines; the exit code of the child.
-int measure(const char* group);
+// Measures one group and prints `NAME VALUE` lines; the exit code of the child. Counts of calls are divided
+// by `divisor`.
+int measure(const char* group, int divisor = 1);
 
 }  // namespace smt::bench
