@@ -19,9 +19,9 @@ class Ratios(unittest.TestCase):
     def measured(self, figure, *rounds):
         """Values of each round: those of the server without a takeover, those of the other one."""
         made = cost.Cost.__new__(cost.Cost)
-        made.lines = Lines(None)
+        made.lines, made.sides = Lines(None), ("off", "takeover")
         for number, sides in enumerate(rounds):
-            for side, values in zip(cost.SIDES, sides):
+            for side, values in zip(made.sides, sides):
                 for value in values:
                     made.add(side, number, **{figure: value})
         return made.ratio(figure)
@@ -63,6 +63,11 @@ class Simulated(Measuring):
         for process in ("server", "standby", "keeper"):
             self.assertGreater(found["memory_mib"][f"{process}_pss_mib"]["takeover"], 0)
         self.assertNotIn("off", found["memory_mib"]["standby_pss_mib"])
+
+    def test_what_turns_cost(self):
+        out, code = self.run_all("--of", "turns")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"figure +off +turns +ratio")
 
     def test_a_program_that_fails_is_told(self):
         out, code = self.run_all("--bench", "/bin/false")

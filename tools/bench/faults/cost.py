@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What it costs to be ready for a takeover, without a fault: SMT_KEEPER=takeover against SMT_KEEPER=0.
+"""What it costs to be ready for a takeover, without a fault: SMT_KEEPER=takeover against SMT_KEEPER=0. With
+--of turns, what turns for memory cost where all fits: SMT_LIMITS=oversubscribe=1 against none.
 
     cost.py --out OUT [--build BUILD] [--rounds 12] [--budget SECONDS] [--repeats 2] [--startups 5]
-            [--example NAME] [--within 0.01] [--device sim]
+            [--of turns] [--example NAME] [--within 0.01] [--device sim]
 
 In each round a server of either kind, one after the other, in an order that changes from round to round. On
 each: --repeats processes of bench_remoting that measure launches, copies (pageable and pinned, 4 KiB, 1 MiB,
@@ -34,7 +35,8 @@ from logs import await_standby, whole_log  # noqa: E402
 from measurement import Measurement, built_twice  # noqa: E402
 from printed import CHECKSUM, read_checksums  # noqa: E402
 
-SIDES = {"off": "0", "takeover": "takeover"}   # SMT_KEEPER
+OFF = {"SMT_KEEPER": "0"}
+SETTINGS = {"takeover": {"SMT_KEEPER": "takeover"}, "turns": {**OFF, "SMT_LIMITS": "oversubscribe=1"}}
 DIVISOR = {None: 1, "sim": 100}   # of counts of calls
 PATIENCE = 120
 FIGURE = re.compile(r"^(\w+) (\S+)$", re.M)
@@ -59,6 +61,7 @@ class Cost(Measurement):
     def __init__(self, options):
         super().__init__(options, Places(options.build), "cost.jsonl", {})
         self.found = []
+        self.sides = {"off": OFF, options.of: SETTINGS[options.of]}
         self.sim = options.device == "sim"
         options.program = options.bench
         self.bench, self.environment = built_twice(options, "bench_remoting", one_context=1, grace=20)
@@ -79,7 +82,7 @@ class Cost(Measurement):
             if begun + longest > self.end:
                 print(f"the budget of {self.options.budget:g} s is over before round {number}")
                 return
-            sides = list(SIDES)[::1 if number % 2 else -1]
+            sides = list(self.sides)[::1 if number % 2 else -1]
             self.free("none", number)
             for side in sides:
                 self.server(side, number)
@@ -96,7 +99,7 @@ class Cost(Measurement):
         return run(command, {**self.environment, **more}, self.places.preload if runtime else None, PATIENCE)
 
     def server(self, side, number):
-        with Runtime(self.places, SMT_KEEPER=SIDES[side]) as runtime:
+        with Runtime(self.places, **self.sides[side]) as runtime:
             first = self.bench_run(runtime, "startup", side)   # starts the server
             pid = (runtime.status() or {"pid": 0})["pid"]
             if first is None or not pid:
@@ -164,16 +167,16 @@ class Cost(Measurement):
 
     def ratio(self, figure):
         """Of the medians, as time; the least and the most of a round; each side's median and n."""
-        sides = {side: self.values(side, figure) for side in SIDES}
+        sides = {side: self.values(side, figure) for side in self.sides}
         if not all(sides.values()):
             return None
         turned = figure.endswith(RATES)
 
         def of(values):
-            off, on = (statistics.median(values[side]) for side in SIDES)
+            off, on = (statistics.median(values[side]) for side in self.sides)
             return (off / on if turned else on / off) if on and off else float("nan")
         numbers = sorted({row["round"] for row in self.lines.all} - {0})
-        rounds = [{side: self.values(side, figure, number) for side in SIDES} for number in numbers]
+        rounds = [{side: self.values(side, figure, number) for side in self.sides} for number in numbers]
         each = [of(values) for values in rounds if all(values.values())]
         if not each:   # it was cut off
             return None
@@ -186,17 +189,18 @@ class Cost(Measurement):
         timed = [name for name in figures if not name.endswith(("_mib", "_MiB"))]
         rows = [row for row in map(self.ratio, timed) if row]
         memory = {figure: {side: statistics.median(self.values(side, figure))
-                           for side in ("none", *SIDES) if self.values(side, figure)}
+                           for side in ("none", *self.sides) if self.values(side, figure)}
                   for figure in figures if figure not in timed}
-        print(f"\n{'figure':28} {'off':>12} {'takeover':>12} {'ratio':>7}  {'least..most of a round':22} n")
+        print(f"\n{'figure':28} {'off':>12} {self.options.of:>12} {'ratio':>7}  {'least..most of a round':22} n")
         for row in rows:
             beyond = "" if row["ratio"] <= 1 + self.options.within else "  more than wanted"
             spread = f"{row['low']:.3f}..{row['high']:.3f}"
-            print(f"{row['figure']:28} {row['off']:12.5g} {row['takeover']:12.5g} {row['ratio']:7.4f}  "
+            of = row[self.options.of]
+            print(f"{row['figure']:28} {row['off']:12.5g} {of:12.5g} {row['ratio']:7.4f}  "
                   f"{spread:22} {row['n']}{beyond}")
-        print(f"\n{'MiB, median':28} {'no server':>12} {'off':>12} {'takeover':>12}")
+        print(f"\n{'MiB, median':28} {'no server':>12} {'off':>12} {self.options.of:>12}")
         for figure, found in memory.items():
-            cells = (format(found[side], ".1f") if side in found else "-" for side in ("none", *SIDES))
+            cells = (format(found[side], ".1f") if side in found else "-" for side in ("none", *self.sides))
             print(f"{figure:28} " + " ".join(f"{cell:>12}" for cell in cells))
         good = sum(row["ratio"] <= 1 + self.options.within for row in rows)
         print(f"\n{good} of {len(rows)} figures cost {self.options.within:.1%} at most; "
@@ -216,6 +220,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(harness.ROOT, "build"))
     parser.add_argument("--bench", help="in place of BUILD/bin/bench_remoting")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--of", choices=SETTINGS, default="takeover")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=2, help="processes that measure, of a server")
     parser.add_argument("--startups", type=int, default=5, help="runs of the example, of a server")
