@@ -191,7 +191,8 @@ class Cost(Measurement):
         memory = {figure: {side: statistics.median(self.values(side, figure))
                            for side in ("none", *self.sides) if self.values(side, figure)}
                   for figure in figures if figure not in timed}
-        print(f"\n{'figure':28} {'off':>12} {self.options.of:>12} {'ratio':>7}  {'least..most of a round':22} n")
+        print(f"\n{'figure':28} {'off':>12} {self.options.of:>12} {'ratio':>7}  "
+              f"{'least..most of a round':22} n")
         for row in rows:
             beyond = "" if row["ratio"] <= 1 + self.options.within else "  more than wanted"
             spread = f"{row['low']:.3f}..{row['high']:.3f}"
