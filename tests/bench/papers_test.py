@@ -21,6 +21,7 @@ FIRST_TRIPLE, FIRST_OF_FIFTEEN = ("cfd", "pathfinder", "matrix_multiply"), ("fdt
 FIRST_QUEUE = ("binomial_options", "molecular_dynamics", "pathfinder", "pointer_chase")
 sys.path[:0] = [str(SCRIPT.parent), *(str(ROOT / "tools/bench" / name) for name in ("harness", "corun", "."))]
 import claims  # noqa: E402
+import experiments  # noqa: E402
 import metrics  # noqa: E402
 import papers  # noqa: E402
 import parts  # noqa: E402
@@ -155,6 +156,30 @@ class Claims(unittest.TestCase):
         self.assertEqual(report.mistakes(data), [])
 
 
+class Slices(unittest.TestCase):
+    def test_claims_are_of_each_program_to_itself_as_it_is(self):
+        each = lambda name, mode, *ms: [{"part": "slices", "workload": name, "mode": mode, "round": turn,
+                                         "programs": [], "figures": {"launch_ms": value}}
+                                        for turn, value in enumerate(ms)]
+        lines = [*each("tea", "whole", 9, 10, 11), *each("tea", "8", 12, 12, 90), *each("sad", "whole", 4),
+                 *each("sad", "8", 6), *each("sad", "quotas", 5), *each("spmv", "8", 6)]
+        found = {claim["id"]: claim for claim in claims.claims_of(lines, "a-run")}
+        eight = found["papers-slices-8"]   # 20 % and 50 %; nothing of spmv, which was not run as it is
+        self.assertEqual((eight["value"], eight["low"], eight["high"], eight["n"]), (35, 20, 50, 2))
+        self.assertEqual(found["papers-slices-quotas"]["value"], 25)
+        self.assertEqual(set(found), {"papers-slices-8", "papers-slices-quotas"})
+
+    def test_smaller_slices_are_run_less_often(self):
+        runner = parts.Runner(papers.Planned(type("Options", (), {"device": None, "length": .25})))
+        runner.stage.alone = {"tea": 100.0}
+        part = experiments.Slices(runner)
+        self.assertEqual([part.iterations("tea", mode) for mode in ("whole", "512")], [25, 3])
+        part.took = {("tea", "whole"): .01, ("tea", "64"): .011}
+        self.assertEqual(part.iterations("tea", "64"), 23)
+        self.assertEqual(part.iterations("tea", "8"), 14)   # of 10 + 8 ms
+        self.assertEqual(part.iterations("tea", "1"), 3)
+
+
 def planned(*arguments):
     return subprocess.run([sys.executable, "-B", SCRIPT, "--plan", *arguments], capture_output=True,
                           text=True)
@@ -202,13 +227,13 @@ class Simulated(Measuring):
     def test_each_part_from_programs_to_claims(self):
         names = ["+".join(each) for each in (workloads.drawn_pairs()[3], workloads.drawn_queues()[3])]
         names += ["binomial_options+nbody", "spmv behind pathfinder",
-                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd"]
-        modes = set(itertools.chain(*(part.modes for part in parts.PARTS.values())))
-        out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--select",
-                                 f"^({'|'.join(map(re.escape, names))})$")
+                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd", "sad"]
+        modes = set(itertools.chain(*(part.modes for part in papers.PARTS.values())))
+        out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--parts",
+                                 ",".join(papers.PARTS), "--select", f"^({'|'.join(map(re.escape, names))})$")
         self.assertEqual(code, 0, out)
         found = {(each["part"], each["mode"]) for each in self.rows() if "workload" in each}
-        self.assertEqual(found, {(name, mode) for name, part in parts.PARTS.items()
+        self.assertEqual(found, {(name, mode) for name, part in papers.PARTS.items()
                                  for mode in part.modes})
         self.assertNotIn("no figures", out)
         self.assertIn("0 wrong results", out)

@@ -113,7 +113,7 @@ class Stage:
             self.policy = mode
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
-        """settings: weight, sms, percent (of the threads, under mps-percent). Any thread."""
+        """settings: weight, sms, stress, percent (of the threads, under mps-percent). Any thread."""
         with self.starts:
             self.children = [each for each in self.children if each.process.poll() is None]
             Stage.starting = True
@@ -137,7 +137,8 @@ class Stage:
         runtime = {PLAIN: self.plain, MEASURED: self.measured}.get(mode, self.runtime)
         variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal",
                                       SMT_WEIGHT=str(settings.get("weight", 1)),
-                                           SMT_SMS=str(settings.get("sms", 0)))
+                                      SMT_SMS=str(settings.get("sms", 0)),
+                                      SMT_STRESS=str(settings.get("stress", 0)))
         return Child(command, {**self.environment, **variables}, self.places.preload,
                      120 if self.simulated else 60)
 

@@ -15,6 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 import results_file  # noqa: E402
+from experiments import longer  # noqa: E402
 from report import slug  # noqa: E402
 from results_file import between, ordered, rounded  # noqa: E402
 from summary import by_group, mean_of, medians, ratios, small_slower  # noqa: E402
@@ -117,6 +118,22 @@ def of_places(lines, run):
                    "unit": "of 132", "better": "neither"}
 
 
+def of_slices(lines, run):
+    """What slices of each size cost."""
+    rounds = len({row["round"] for row in lines if row.get("part") == "slices"})
+    for mode, found in longer(lines).items():
+        each = list(found.values())
+        if each:
+            how = ("with quotas, and without slices" if mode == "quotas" else
+                   f"in slices of {mode} block{'s' * (mode != '1')} for each multiprocessor")
+            yield {"id": slug(f"papers-slices-{mode}"), "run": run,
+                   "claim": f"Kernelet’s programs alone, longer than as they are: {how}",
+                   **between(statistics.fmean(each), min(each), max(each)),
+                   "statistic": "arithmetic mean", "n": len(each),
+                   "of": f"programs, medians of {rounds} run{'s' * (rounds != 1)}",
+                   "spread": "smallest and largest program", "unit": "%", "better": "lower"}
+
+
 def claims_of(lines, run):
     groups, found = by_group(lines), []
     for group, modes in groups.items():
@@ -127,7 +144,7 @@ def claims_of(lines, run):
         found += of_ratio(group, modes, "turnaround", "What small launches take", small_slower, run)
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
         found += of_lost(group, modes, run)
-    return [ordered(claim) for claim in [*found, *of_places(lines, run)]]
+    return [ordered(claim) for claim in [*found, *of_places(lines, run), *of_slices(lines, run)]]
 
 
 def read(folders):

@@ -13,6 +13,10 @@ end, also of a run that is cut off. Exit code 0 when every result was right; fig
   drawn     pairs of examples that are drawn by a seed, less those that policies were tuned on, greedy
   queues    queues of four examples, drawn likewise, slice and greedy
 
+and, where --parts names them,
+
+  slices    Kernelet: its eight programs alone, in slices of fixed sizes (figure 6)
+
 Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
 --budget is divided by what a round of each part takes; --plan prints that, and measures nothing. With too
 small a budget a part has fewer workloads: the first ones in an order that was drawn by a seed before."""
@@ -27,10 +31,13 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 from measurement import note_command  # noqa: E402
-from parts import PARTS, Runner  # noqa: E402
+import experiments  # noqa: E402
+import parts as coruns  # noqa: E402
+from parts import Runner  # noqa: E402
 from stage import Stage  # noqa: E402
-from summary import METRICS, print_tables  # noqa: E402
+from summary import print_tables  # noqa: E402
 
+PARTS = {**coruns.PARTS, **experiments.PARTS}
 # Seconds, about, on an H200 and an H100: a co-run's set-up and check, a program alone (three runs), the same
 # at size small, and smt profile --sweep of one.
 AROUND_S, ALONE_S, ALONE_SMALL_S, SWEEP_S = 0.9, 1.8, 1.1, 5
@@ -141,14 +148,14 @@ class Papers:
 
     def one(self, part, name, mode, turn):
         began, programs = time.monotonic(), part.workloads[name]
-        rows, late = self.runner.corun(part.jobs(programs, mode, turn), mode)
+        rows, late = part.rows(programs, mode, turn)
         found = part.judge(rows, programs) if all(row["ok"] and row["ends_s"] for row in rows) else {}
         self.stage.lines.add(part=part.name, workload=name, mode=mode, round=turn, late_s=late, figures=found,
                              programs=rows, **part.more(name, mode, turn))
         took = time.monotonic() - began
         self.seconds.setdefault(part.name, []).append(took)
-        figures = ", ".join(f"{metric} {found[metric]:.3f}" for metric in METRICS if metric in found)
-        print(f"   {name} under {mode}: {figures or 'no figures'}; {took:.1f} s", flush=True)
+        said = ", ".join(f"{what} {value:.3f}" for what, value in found.items() if isinstance(value, float))
+        print(f"   {name} under {mode}: {said or 'no figures'}; {took:.1f} s", flush=True)
 
 
 def parsed():
@@ -164,7 +171,7 @@ def parsed():
     parser.add_argument("--rounds", type=int, default=5, help="at most")
     parser.add_argument("--length", type=float, default=0.25,
                         help="half of what a program takes alone, seconds")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default=",".join(coruns.PARTS), help="the first seven, if none is named")
     parser.add_argument("--select", default="", help="workloads, by a regular expression")
     parser.add_argument("--modes", help="only these")
     parser.add_argument("--sweep", default="pairs,mixes,compact",
@@ -196,6 +203,7 @@ def main():
             Papers(stage, options).all(end)
         finally:
             print_tables(stage.lines.all)
+            experiments.print_table(stage.lines.all)
             print(f"{stage.wrong} wrong results", flush=True)
         return 1 if stage.wrong else 0
 

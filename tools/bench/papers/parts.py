@@ -95,6 +95,10 @@ class Part:
     def jobs(self, programs, mode, turn):
         raise NotImplementedError
 
+    def rows(self, programs, mode, turn):
+        """One run: the programs' rows, and by how much one was set up late."""
+        return self.runner.corun(self.jobs(programs, mode, turn), mode)
+
     def judge(self, rows, programs):
         raise NotImplementedError
 

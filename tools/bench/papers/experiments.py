@@ -1,0 +1,81 @@
+"""Parts of papers.py that fix what a policy chooses by itself: the size of slices."""
+import statistics
+
+import workloads
+from parts import Part
+
+SLICES_ONLY = 1 << 30   # in a seed of SMT_STRESS: runtime/dispatch/experiments.h
+
+
+class Slices(Part):
+    """Each program alone, under smt: "whole" as it is, "quotas" with a quota on each multiprocessor, and in
+    slices of so many blocks for each multiprocessor. Eight fit there, at least, of every kernel; Kernelet's
+    figure 6 has sizes from one to as many as fit."""
+    name, SIZES = "slices", (512, 64, 8, 1)
+    modes = ("whole", "quotas", *map(str, SIZES))
+    FEWEST = 3   # iterations, of which the first one does not count
+
+    def __init__(self, runner, select=""):
+        super().__init__(runner, select)
+        self.took = {}   # (program, mode): seconds of a launch
+
+    def every(self):
+        return {name: (name,) for name in workloads.MIXES["ALL"]}
+
+    def busy_s(self, programs):
+        return 4 * self.runner.length   # kernels that fill arrays run in slices, too
+
+    def expected_s(self, name, mode):
+        """Of a launch: no longer, because what slices cost grows as their number does at most."""
+        whole = self.took.get((name, "whole"), self.runner.launch_s(name))
+        if mode in ("whole", "quotas"):
+            return whole
+        size = int(mode)
+        larger = min((each for each in self.SIZES if each >= size and (name, str(each)) in self.took),
+                     default=None)
+        if larger is None:
+            return self.runner.length / self.FEWEST   # not known: few
+        return whole + max(0, self.took[name, str(larger)] - whole) * larger / size
+
+    def iterations(self, name, mode):
+        if self.runner.stage.simulated:
+            return self.FEWEST
+        return max(self.FEWEST, min(100, round(self.runner.length / self.expected_s(name, mode))))
+
+    def rows(self, programs, mode, turn):
+        stage, name = self.runner.stage, programs[0]
+        stage.choose("fifo")
+        stress = 0 if mode == "whole" else SLICES_ONLY + (0 if mode == "quotas" else int(mode))
+        row = stage.finish(name, stage.start(name, self.iterations(name, mode), "fifo", stress=stress))
+        if row["times_ms"]:
+            self.took[name, mode] = statistics.median(row["times_ms"][1:]) / 1e3
+        return [row], 0
+
+    def judge(self, rows, programs):
+        return {"launch_ms": statistics.median(rows[0]["times_ms"][1:])}
+
+
+def longer(lines):
+    """{mode: {program: per cent that a launch takes longer than whole}}, medians of runs."""
+    times = {}
+    for row in lines:
+        if row.get("part") == Slices.name and row["figures"]:
+            times.setdefault(row["mode"], {}).setdefault(row["workload"], []).append(
+                row["figures"]["launch_ms"])
+    medians = {mode: {name: statistics.median(each) for name, each in of.items()}
+               for mode, of in times.items()}
+    whole = medians.pop("whole", {})
+    return {mode: {name: 100 * (ms / whole[name] - 1) for name, ms in of.items() if name in whole}
+            for mode, of in medians.items()}
+
+
+def print_table(lines):
+    found = longer(lines)
+    if found:
+        print(f"{'% longer than as it is':<24} " + " ".join(f"{mode:>9}" for mode in found))
+    for name in dict.fromkeys(name for of in found.values() for name in of):
+        print(f"{name:<24} " + " ".join(f"{of[name]:>9.2f}" if name in of else f"{'-':>9}"
+                                        for of in found.values()))
+
+
+PARTS = {part.name: part for part in (Slices,)}
