@@ -131,7 +131,9 @@ class Claims(unittest.TestCase):
              line("behind", "spmv behind cfd", "hpf=", 1, 1.0, **slower(1.5)),
              line("behind", "spmv behind cfd", "mps", 1, 4.5, **slower(6.0)),
              line("mixes", "CI", "slice", 1.2), line("mixes", "CI", "mps", 1.0),
-             {**line("compact", "fdtd3d+lavamd", "compact", 1.2), "multiprocessors": {"any": 90, "a-x": 30}}]
+             {**line("compact", "fdtd3d+lavamd", "compact", 1.2), "multiprocessors": {"any": 90, "a-x": 30}},
+             *({**line("slices", "tea", mode, 1), "figures": {"launch_ms": ms}}
+               for mode, ms in (("whole", 10), ("quotas", 9), ("1", 30)))]
 
     def setUp(self):
         self.found = {claim["id"]: claim for claim in claims.claims_of(self.LINES, "a-run")}
