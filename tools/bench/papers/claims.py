@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 import results_file  # noqa: E402
 from experiments import longer  # noqa: E402
+from model_claims import of_models  # noqa: E402
 from report import slug  # noqa: E402
 from results_file import between, ordered, rounded  # noqa: E402
 from summary import LATE_S, by_group, mean_of, medians, ratios, small_slower  # noqa: E402
@@ -190,7 +191,7 @@ def claims_of(lines, run):
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
         found += of_lost(group, modes, run)
     return [ordered(claim) for claim in [*found, *of_places(lines, run), *of_slices(lines, run),
-                                      *of_schedules(lines, run)]]
+                                      *of_schedules(lines, run), *of_models(lines, run)]]
 
 
 def read(folders):
