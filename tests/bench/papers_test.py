@@ -191,9 +191,25 @@ class Plan(unittest.TestCase):
     def test_it_says_what_runs_and_runs_nothing(self):
         done = planned("--build", "/nonexistent", "--budget", "480")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in parts.PARTS:
+        for name in (*parts.PARTS, "mixes MIX", "compact fdtd3d+lavamd+black_scholes"):
             self.assertIn(f"\n{name} ", done.stdout)
         self.assertIn("budget 480 s", done.stdout)
+
+    def test_each_mix_has_a_share_of_the_budget_behind_what_is_prepared(self):
+        options = type("Options", (), {"device": None, "length": .25, "parts": "mixes,drawn", "select": "",
+                                       "modes": None, "known": False, "sweep": "mixes"})
+        every = papers.chosen(parts.Runner(papers.Planned(options)), options)
+        self.assertEqual([part.label for part in every],
+                         [*(f"mixes {mix}" for mix in workloads.MIXES), "drawn"])
+        found, left, rounds = papers.costs(every, options), 400, []
+        for place, (prepare, one, _) in enumerate(found.values()):
+            share = papers.share_s(found, place, left)
+            left -= share
+            rounds.append((share - prepare) / one)
+        self.assertAlmostEqual(left, 0)
+        for each in rounds:
+            self.assertAlmostEqual(each, rounds[0])
+        self.assertEqual(papers.share_s(found, 2, 0), 0)
 
     def test_an_unknown_part_is_refused(self):
         done = planned("--parts", "pears")

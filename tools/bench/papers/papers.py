@@ -18,9 +18,11 @@ and, where --parts names them,
   slices    Kernelet: its eight programs alone, in slices of fixed sizes (figure 6)
 
 Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
---budget is divided by what a round of each part takes; --plan prints that, and measures nothing. With too
-small a budget a part has fewer workloads: the first ones in an order that was drawn by a seed before."""
+--budget, less what has to be known of programs beforehand, is divided by what a round of each part takes, of
+mixes and compact of each workload; --plan prints that, and measures nothing. With too small a budget a part
+has fewer workloads: the first ones in an order that was drawn by a seed before."""
 import argparse
+import itertools
 import os
 import pathlib
 import signal
@@ -75,23 +77,39 @@ def wanted(part, options, which):
     return [mode for mode in modes if not options.modes or mode in options.modes.split(",")]
 
 
+def chosen(runner, options):
+    return list(itertools.chain(*(PARTS[name].chosen(runner, options.select)
+                                  for name in options.parts.split(","))))
+
+
 def costs(parts, options):
-    """{part: (seconds of preparing, of a round, of the later modes)}"""
+    """{part, or workload of one: (seconds of preparing, of a round, of the later modes)}"""
     known, swept = set(), set()
-    return {part.name: (preparing_s(part, options, known, swept),
+    return {part.label: (preparing_s(part, options, known, swept),
                         round_s(part, wanted(part, options, "modes")),
                         round_s(part, wanted(part, options, "later"))) for part in parts}
 
 
+def share_s(found, place, left_s):
+    """Of the seconds that are left: what the part at this place has. found: costs() of all."""
+    prepare, one, _ = list(found.values())[place]
+    left = list(found.values())[place:]
+    preparing, rounds = sum(each[0] for each in left), sum(each[1] for each in left)
+    if left_s < preparing:
+        return left_s * prepare / preparing
+    return prepare + (left_s - preparing) * one / max(rounds, 1e-9)
+
+
 def print_plan(parts, options):
-    found = costs(parts, options)
-    print(f"{'part':<10} {'workloads':>9} {'modes':<22} {'prepare s':>9} {'a round s':>9} {'later':<12} "
+    found, left = costs(parts, options), options.budget
+    print(f"{'part':<35} {'workloads':>9} {'modes':<22} {'prepare s':>9} {'a round s':>9} {'later':<12} "
           f"{'s':>5} {'its share of the budget':>24}")
     total = sum(prepare + one for prepare, one, _ in found.values())
-    for part in parts:
-        prepare, one, later = found[part.name]
-        share = options.budget * (prepare + one) / total if total else 0
-        print(f"{part.name:<10} {len(part.workloads):>9} {','.join(wanted(part, options, 'modes')):<22} "
+    for place, part in enumerate(parts):
+        prepare, one, later = found[part.label]
+        share = share_s(found, place, left)
+        left -= share
+        print(f"{part.label:<35} {len(part.workloads):>9} {','.join(wanted(part, options, 'modes')):<22} "
               f"{prepare:>9.0f} {one:>9.0f} {','.join(wanted(part, options, 'later')):<12} {later:>5.0f} "
               f"{share:>15.0f} s, {max(0, share - prepare) / one if one else 0:.2f} rounds")
     print(f"one round of all: {total:.0f} s, with the later modes "
@@ -102,15 +120,14 @@ class Papers:
     def __init__(self, stage, options):
         self.stage, self.options = stage, options
         self.runner = Runner(stage)
-        self.parts = [PARTS[name](self.runner, options.select) for name in options.parts.split(",")]
+        self.parts = chosen(self.runner, options)
         self.swept, self.seconds = set(), {}   # of each part: what units took
 
     def all(self, end):
-        shares = {name: prepare + one for name, (prepare, one, _) in costs(self.parts, self.options).items()}
+        found = costs(self.parts, self.options)
         for place, part in enumerate(self.parts):
-            left = sum(shares[each.name] for each in self.parts[place:])
-            until = time.monotonic() + (end - time.monotonic()) * shares[part.name] / max(left, 1e-9)
-            print(f"== {part.name}: {until - time.monotonic():.0f} s", flush=True)
+            until = time.monotonic() + share_s(found, place, end - time.monotonic())
+            print(f"== {part.label}: {until - time.monotonic():.0f} s", flush=True)
             try:
                 self.measure(part, until)
             except Exception:   # the other parts are measurements, too
@@ -134,7 +151,7 @@ class Papers:
 
     def fits(self, part, name, until):
         alone, small = self.runner.unknown(part.workloads[name], part.size_of_small)
-        known = self.seconds.get(part.name) or [unit_s(part, part.workloads[name])]
+        known = self.seconds.get(part.label) or [unit_s(part, part.workloads[name])]
         needs = len(alone) * ALONE_S + len(small) * ALONE_SMALL_S + len(self.unswept(part, name)) * SWEEP_S
         return time.monotonic() + needs + sum(known) / len(known) < until
 
@@ -153,7 +170,7 @@ class Papers:
         self.stage.lines.add(part=part.name, workload=name, mode=mode, round=turn, late_s=late, figures=found,
                              programs=rows, **part.more(name, mode, turn))
         took = time.monotonic() - began
-        self.seconds.setdefault(part.name, []).append(took)
+        self.seconds.setdefault(part.label, []).append(took)
         said = ", ".join(f"{what} {value:.3f}" for what, value in found.items() if isinstance(value, float))
         print(f"   {name} under {mode}: {said or 'no figures'}; {took:.1f} s", flush=True)
 
@@ -193,7 +210,7 @@ def main():
     options = parsed()
     if options.plan:
         runner = Runner(Planned(options))
-        print_plan([PARTS[name](runner, options.select) for name in options.parts.split(",")], options)
+        print_plan(chosen(runner, options), options)
         return 0
     end = time.monotonic() + options.budget
     note_command(options.out, "papers.jsonl")
