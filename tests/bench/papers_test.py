@@ -158,6 +158,27 @@ class Claims(unittest.TestCase):
         self.assertEqual(report.mistakes(data), [])
 
 
+class MoreSms(unittest.TestCase):
+    def test_a_launch_with_more_is_compared_with_the_same_with_just_enough(self):
+        each = lambda pair, mode, *ms: [{"part": "more-sms", "workload": pair, "mode": mode, "round": turn,
+                                         "late_s": 0, "programs": [], "figures": {"turnaround_ms": value}}
+                                        for turn, value in enumerate(ms)]
+        late = {**each("a", "hpf+6", .01)[0], "late_s": .3}
+        lines = [*each("a", "hpf+0", .2, .4, .6), *each("a", "hpf+6", .2), *each("b", "hpf+0", .3), late,
+                 *each("b", "hpf+6", .1), *each("c", "hpf+6", .1), {**late, "late_s": 0, "figures": {}}]
+        (found,) = claims.claims_of(lines, "a-run")
+        self.assertEqual((found["id"], found["value"], found["low"], found["high"], found["n"]),
+                         ("papers-more-sms-6", 2.5, 2, 3, 2))
+
+    def test_launches_behind_the_large_ones_last_do_not_count(self):
+        part = experiments.MoreSms(parts.Runner(papers.Planned(type("Options", (), {"device": None,
+                                                                                   "length": .25}))))
+        small = row(1.2, 2.3, 3.4, 9, begin=1, arrivals_s=[1, 2, 3, 8])
+        found = part.judge([row(4, 8), small], ("cfd", "spmv"))
+        self.assertAlmostEqual(found["turnaround_ms"], 350)
+        self.assertEqual(part.judge([row(2.5), small], ("cfd", "spmv")), {})
+
+
 class Slices(unittest.TestCase):
     def test_claims_are_of_each_program_to_itself_as_it_is(self):
         each = lambda name, mode, *ms: [{"part": "slices", "workload": name, "mode": mode, "round": turn,
@@ -245,7 +266,8 @@ class Simulated(Measuring):
     def test_each_part_from_programs_to_claims(self):
         names = ["+".join(each) for each in (workloads.drawn_pairs()[3], workloads.drawn_queues()[3])]
         names += ["binomial_options+nbody", "spmv behind pathfinder",
-                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd", "sad"]
+                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd", "sad",
+                  "molecular_dynamics behind md5_hash"]
         modes = set(itertools.chain(*(part.modes for part in papers.PARTS.values())))
         out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--parts",
                                  ",".join(papers.PARTS), "--select", f"^({'|'.join(map(re.escape, names))})$")

@@ -16,6 +16,7 @@ end, also of a run that is cut off. Exit code 0 when every result was right; fig
 and, where --parts names them,
 
   slices    Kernelet: its eight programs alone, in slices of fixed sizes (figure 6)
+  more-sms  FLEP: small launches with more multiprocessors than just enough (figure 16)
 
 Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
 --budget, less what has to be known of programs beforehand, is divided by what a round of each part takes, of
