@@ -192,6 +192,11 @@ class Slices(unittest.TestCase):
         self.assertEqual(found["papers-slices-quotas"]["value"], 25)
         self.assertEqual(set(found), {"papers-slices-8", "papers-slices-quotas"})
 
+    def test_a_launch_takes_from_one_end_to_the_next(self):
+        part = experiments.Slices(parts.Runner(papers.Planned(type("Options", (), {"device": None,
+                                                                                  "length": .25}))))
+        self.assertAlmostEqual(part.judge([row(9, 11, 12, 14)], ("tea",))["launch_ms"], 2000)
+
     def test_smaller_slices_are_run_less_often(self):
         runner = parts.Runner(papers.Planned(type("Options", (), {"device": None, "length": .25})))
         runner.stage.alone = {"tea": 100.0}
