@@ -23,6 +23,7 @@ sys.path[:0] = [str(SCRIPT.parent), *(str(ROOT / "tools/bench" / name) for name 
 import claims  # noqa: E402
 import experiments  # noqa: E402
 import metrics  # noqa: E402
+import pair_study  # noqa: E402
 import papers  # noqa: E402
 import parts  # noqa: E402
 import printed  # noqa: E402
@@ -179,6 +180,15 @@ class MoreSms(unittest.TestCase):
         self.assertEqual(part.judge([row(2.5), small], ("cfd", "spmv")), {})
 
 
+class Study(unittest.TestCase):
+    def test_orders_that_differ_in_times_alone_are_one(self):
+        entries = [{"kind": "decision", "tenant": "a", "text": f"waits {each} ms"} for each in ("1.25", "3.5")]
+        entries += [{"kind": "decision", "tenant": "b", "text": "264 CTAs on 132 of 132 SMs"},
+                    {"kind": "note", "text": "waits 2.5 ms"}]
+        self.assertEqual(pair_study.ordered("\n".join(map(json.dumps, entries))),
+                         {("a", "waits _ ms"): 2, ("b", "264 CTAs on 132 of 132 SMs"): 1})
+
+
 class Slices(unittest.TestCase):
     def test_claims_are_of_each_program_to_itself_as_it_is(self):
         each = lambda name, mode, *ms: [{"part": "slices", "workload": name, "mode": mode, "round": turn,
@@ -326,9 +336,29 @@ class Simulated(Measuring):
         self.assertEqual([each for each in self.rows() if "workload" in each], [])
 
 
+class SimulatedStudy(Measuring):
+    script = ROOT / "tools/bench/papers/pair_study.py"
+    always = ("--device", "sim", "fdtd3d", "black_scholes")
+
+    @property
+    def build(self):
+        return BUILD
+
+    def test_it_says_where_kernels_saturate_and_what_was_ordered(self):
+        out, code = self.run_all("--rounds", "2", "--modes", "fifo,compact", "--budget", "1000")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"advance +saturates with \d+ CTAs on \d+ SMs")
+        self.assertIn("orders under compact", out)
+        # Whether anything was, depends on what was at work at the same time.
+        self.assertEqual([row["policy"] for row in self.rows("orders")], ["compact"])
+        self.assertEqual([row["mode"] for row in self.rows("run")],
+                         ["compact logged", "fifo", "compact", "compact", "fifo"])
+        self.assertIn("0 wrong results", out)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_dir():
         BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
     else:
-        del Simulated
+        del Simulated, SimulatedStudy
     unittest.main()
