@@ -182,7 +182,7 @@ class MoreSms(unittest.TestCase):
 
 class Study(unittest.TestCase):
     def test_orders_that_differ_in_times_alone_are_one(self):
-        entries = [{"kind": "decision", "tenant": "a", "text": f"waits {each} ms"} for each in ("1.25", "3.5")]
+        entries = [{"kind": "decision", "tenant": "a", "text": f"waits {ms} ms"} for ms in ("1.25", "3.5")]
         entries += [{"kind": "decision", "tenant": "b", "text": "264 CTAs on 132 of 132 SMs"},
                     {"kind": "note", "text": "waits 2.5 ms"}]
         self.assertEqual(pair_study.ordered("\n".join(map(json.dumps, entries))),
@@ -345,14 +345,14 @@ class SimulatedStudy(Measuring):
         return BUILD
 
     def test_it_says_where_kernels_saturate_and_what_was_ordered(self):
-        out, code = self.run_all("--rounds", "2", "--modes", "fifo,compact", "--budget", "1000")
+        out, code = self.run_all("--rounds", "1", "--modes", "fifo,compact", "--budget", "1000")
         self.assertEqual(code, 0, out)
         self.assertRegex(out, r"advance +saturates with \d+ CTAs on \d+ SMs")
         self.assertIn("orders under compact", out)
         # Whether anything was, depends on what was at work at the same time.
         self.assertEqual([row["policy"] for row in self.rows("orders")], ["compact"])
         self.assertEqual([row["mode"] for row in self.rows("run")],
-                         ["compact logged", "fifo", "compact", "compact", "fifo"])
+                         ["compact logged", "fifo", "compact"])
         self.assertIn("0 wrong results", out)
 
 

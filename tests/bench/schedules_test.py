@@ -173,13 +173,14 @@ class Simulated(Measuring):
 
     def test_a_server_knows_the_drawn_schedule_and_no_other(self):
         self.pretend()
-        source, path = self.out / "profiles-of-pairs.db", str(self.out / "drawn.db")
+        source = self.out / "profiles-of-pairs.db"
         read = lambda store: schedules.read_pairs(self.smt(store, "profile", "pairs", "--measured", "--json"),
                                                   workloads.MIXES["MIX"])
         pairs, kernels = read(source)
         self.assertEqual((len(pairs), {len(rows) for rows in pairs.values()}), (6, {2}))
         for seed in range(3):
             schedule = schedules.drawn(pairs, random.Random(seed))
+            path = str(self.out / f"drawn-{seed}.db")
             schedules.write_store(source, path, schedule, kernels)
             found = read(path)[0]
             self.assertEqual({each: [row.blocks for row in rows] for each, rows in found.items()},

@@ -27,6 +27,7 @@ import signal
 import sqlite3
 import statistics
 import sys
+import tempfile
 import time
 from typing import NamedTuple
 
@@ -124,8 +125,6 @@ def write_store(source, path, schedule, kernels):
     """A copy of a store, of which a server that goes by measured pairs runs this schedule: it has these
     combinations only, with profits in their order. Nothing is counted there, or pairs that are too alike
     would be left out."""
-    if os.path.exists(path):
-        os.unlink(path)
     with contextlib.closing(sqlite3.connect(source)) as store:
         store.execute("VACUUM INTO ?", (path,))
     with contextlib.closing(sqlite3.connect(path)) as store, store:
@@ -162,7 +161,7 @@ class Schedules:
     def prepare(self):
         stage = self.stage
         for name in self.programs:
-            if not self.options.known:
+            if not self.options.known and not self.options.swept:
                 stage.profile(name, "--sweep", "--runs", "1")
             stage.measure_alone(name)
         if not self.options.known:
@@ -205,13 +204,14 @@ class Schedules:
 
     def random(self, draw, turn):
         stage, mode = self.stage, f"random-{draw}"
-        path = os.path.join(os.path.dirname(stage.stores["pairs"]), "profiles-of-a-schedule.db")
-        write_store(stage.stores["pairs"], path, self.draws[draw], self.kernels)
-        stage.serve(mode, SMT_POLICY="slice", SMT_PROFILES=path)
-        try:
-            self.one(mode, turn, draw=draw, assembled=assembled(self.programs, self.draws[draw]))
-        finally:
-            stage.leave(mode)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "profiles.db")
+            write_store(stage.stores["pairs"], path, self.draws[draw], self.kernels)
+            stage.serve(mode, SMT_POLICY="slice", SMT_PROFILES=path)
+            try:
+                self.one(mode, turn, draw=draw, assembled=assembled(self.programs, self.draws[draw]))
+            finally:
+                stage.leave(mode)
 
     def one(self, mode, turn, **more):
         run = self.runner
@@ -247,6 +247,7 @@ def parsed():
                         help="what each program of a pair that is measured takes alone")
     parser.add_argument("--profiles", help="the folder of what smt profile finds (default: --out)")
     parser.add_argument("--known", action="store_true", help="smt profile was there before, into --profiles")
+    parser.add_argument("--swept", action="store_true", help="smt profile --sweep was, and --pair was not")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     options.programs = options.programs or os.path.join(options.build, "examples/shared")
