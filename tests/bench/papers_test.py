@@ -122,15 +122,25 @@ def slower(small):
     return {"slower": {"small": [small], "large": 1.1, "launches": 9}}
 
 
+def beside(mode, small, *waits):
+    """A large program of two launches of 10 s, and small launches that arrive at these moments and take so
+    long; one before them does not count."""
+    arrivals = [-1, *(arrival for arrival, _ in waits)]
+    ends = [-.5, *(arrival + took for arrival, took in waits)]
+    return {**line("behind", "spmv behind cfd", mode, 1, 1.5, **slower(small)),
+            "programs": [row(10, 20), row(*ends, begin=-1, arrivals_s=arrivals)]}
+
+
 class Claims(unittest.TestCase):
     LINES = [{"part": "alone", "program": "nbody"},
              line("pairs", "fdtd3d+tpacf", "greedy", 1.0), line("pairs", "fdtd3d+tpacf", "greedy", 3.0),
              line("pairs", "binomial_options+nbody", "greedy", 1.1),
              line("pairs", "nbody+fdtd3d", "greedy", 8.0),
              line("pairs", "fdtd3d+tpacf", "mps", 1.5), {**line("pairs", "x+y", "mps", 1), "figures": {}},
-             line("behind", "spmv behind cfd", "hpf", 1, 1.5, **slower(1.2)),
+             beside("hpf", 1.2, (1, .5), (9, .5), (12, .25)),
              line("behind", "spmv behind cfd", "hpf=", 1, 1.0, **slower(1.5)),
-             line("behind", "spmv behind cfd", "mps", 1, 4.5, **slower(6.0)),
+             {**beside("mps", 6.0, (1, 7), (9, 1), (12, 8), (21, 4)),
+              "figures": line("", "", "", 1, 4.5, **slower(6.0))["figures"]},
              line("mixes", "CI", "slice", 1.2), line("mixes", "CI", "mps", 1.0),
              {**line("compact", "fdtd3d+lavamd", "compact", 1.2), "multiprocessors": {"any": 90, "a-x": 30}},
              *({**line("slices", "tea", mode, 1), "figures": {"launch_ms": ms}}
@@ -150,6 +160,13 @@ class Claims(unittest.TestCase):
         self.assertEqual(self.found["papers-small-ones-first-turnaround"]["value"], 5)
         self.assertEqual(self.found["papers-small-ones-as-equals-antt-ratio"]["value"], 4.5)
         self.assertEqual(self.found["papers-compact-fdtd3d-lavamd-sms"]["value"], 90)
+
+    def test_what_hpf_gains_by_the_delay(self):
+        # In the first quarter 7 and 8 s under MPS, 0.5 and 0.25 under hpf; the one at 21 meets no large one.
+        self.assertEqual(self.found["papers-small-ones-delay-1"]["value"], 20)
+        self.assertEqual(self.found["papers-small-ones-delay-4"]["value"], 2)
+        self.assertNotIn("papers-small-ones-delay-2", self.found)
+        self.assertEqual(self.found["papers-small-ones-mps"]["value"], 6)
 
     def test_report_takes_them(self):
         run = {"command": "tools/bench/papers/papers.py", "commit": "0000000", "machine": "h100-alone",

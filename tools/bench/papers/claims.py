@@ -15,6 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 import results_file  # noqa: E402
+from behind_claims import of_behind  # noqa: E402
 from experiments import faster, longer  # noqa: E402
 from model_claims import of_models  # noqa: E402
 from report import slug  # noqa: E402
@@ -203,7 +204,7 @@ def claims_of(lines, run):
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
         found += of_lost(group, modes, run)
     return [ordered(claim) for claim in [*found, *of_places(lines, run), *of_slices(lines, run),
-                                      *of_more_sms(lines, run),
+                                      *of_more_sms(lines, run), *of_behind(lines, run),
                                       *of_schedules(lines, run), *of_models(lines, run)]]
 
 
