@@ -26,8 +26,9 @@ def kernel(name, block, **more):
 
 
 CHASE, TEA = ("chase", (256, 1, 1)), ("encrypt", (128, 1, 1))
-SHOWN = [kernel(*CHASE, ipc=.4, predicted_ipc=.5, told_ipc=.4, uncoalesced_ratio=1),
-         kernel(*TEA, ipc=2., predicted_ipc=3., told_ipc=2.2), kernel("fill", (256, 1, 1), ipc=1.)]
+SHOWN = [kernel(*CHASE, ipc=.4, predicted_ipc=.5, told_ipc=.4, uncoalesced_ratio=1, pur=.1, mur=.2),
+         kernel(*TEA, ipc=2., predicted_ipc=3., told_ipc=2.2, pur=.5, mur=.05, occupancy=.9),
+         kernel("fill", (256, 1, 1), ipc=1., pur=.9, mur=.9)]
 LINES = [{"part": "pair", "pair": ["tea", "pointer_chase"], "of_alone": each}
          for each in ([.8, .9], [.6, .7])]
 
@@ -65,6 +66,23 @@ class Rows(unittest.TestCase):
         narrow = self.found["papers-ipc-one-scheduler"]
         self.assertAlmostEqual(narrow["value"], .7 / 1.72, 3)
         self.assertAlmostEqual(narrow["baselines"][0]["value"], 2.2 / 1.72, 3)
+
+    def test_what_was_counted(self):
+        pur = self.found["papers-pur"]
+        self.assertEqual((pur["value"], pur["low"], pur["high"], pur["n"]), (.3, .1, .5, 2))
+        self.assertEqual(self.found["papers-occupancy"]["n"], 1)
+        self.assertNotIn("papers-profit-by-pur", self.found)   # of one pair
+
+    def test_profits_by_how_far_kernels_are_apart(self):
+        row = lambda name, profit, pur, mur: {"part": "models", "what": "profit", "form": "counted",
+                                              "programs": name, "profit": profit, "pur": pur, "mur": mur}
+        found = {claim["id"]: claim["value"] for claim in claims.claims_of(
+            [row("a + b", 0, .1, .3), row("a + c", .1, .2, .2), row("b + c", .2, .3, .1)], "a-run")}
+        self.assertEqual(found, {"papers-profit-by-pur": 1, "papers-profit-by-mur": -1})
+        (pair,) = (each for each in self.rows if each["what"] == "profit")
+        self.assertAlmostEqual(pair["profit"], 1 - 1 / 1.5)
+        self.assertAlmostEqual(pair["pur"], .4)
+        self.assertAlmostEqual(pair["mur"], .15)
 
     def test_report_takes_them(self):
         run = {"command": "tools/bench/models/assumptions.py", "commit": "0000000", "machine": "h100-alone",
@@ -120,11 +138,13 @@ class Simulated(Store):
         done = self.run_script()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [json.loads(line) for line in (self.out / "papers.jsonl").read_text().splitlines()]
-        predicted = {(row["form"], row["programs"]): row["predicted"] for row in rows}
+        predicted = {(row["form"], row["programs"]): row["predicted"] for row in rows if "predicted" in row}
         self.assertGreater(predicted["coalesced", "pointer_chase"], predicted["paper", "pointer_chase"])
         self.assertLess(predicted["one scheduler", "pointer_chase + tea"],
                         .6 * predicted["paper", "pointer_chase + tea"])
-        self.assertEqual(len(claims.claims_of(rows, "a-run")), 4)
+        self.assertEqual({claim["id"] for claim in claims.claims_of(rows, "a-run")},
+                         {f"papers-{name}" for name in ("ipc-alone", "ipc-pairs", "ipc-coalesced", "pur",
+                                                        "ipc-one-scheduler", "mur", "occupancy")})
         self.assertEqual((self.out / "profiles.db").read_bytes(), before)
 
     def test_a_store_without_counters_is_refused(self):

@@ -79,9 +79,14 @@ class Stage:
 
     def serve(self, mode, **settings):
         """A server for this mode alone, until leave()."""
-        self.others[mode] = runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", **settings)
+        self.others[mode] = Runtime(self.places, SMT_IDLE_SECONDS="0", **settings)
+        self.wake(mode)
+
+    def wake(self, mode):
+        """Starts the server of a mode with one of its own, so that no program waits for it."""
         if not self.simulated:   # there the first program starts it
-            run([self.places.smt, "server", "start"], {**self.environment, **runtime.variables()}, None, 60)
+            variables = self.others[mode].variables()
+            run([self.places.smt, "server", "start"], {**self.environment, **variables}, None, 60)
 
     def leave(self, mode):
         self.others.pop(mode).__exit__()

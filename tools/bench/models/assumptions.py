@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Kernelet's figures 7 and 9 to 11: instructions a cycle that its model predicts of recorded profiles, beside
-measured ones, also where the model is not told of uncoalesced accesses, or of more than one warp scheduler.
-Needs no GPU: only the model is computed, of what models.py left in OUT (parts counters, alone and pairs).
+measured ones, also where the model is not told of uncoalesced accesses, or of more than one warp scheduler;
+and its table 4 and figure 4: PUR and MUR, and profits of pairs by how far these are apart. Needs no GPU: it
+takes what models.py left in OUT (parts counters, alone and pairs).
 
     models.py --parts counters,alone,pairs --out OUT; assumptions.py OUT
 
@@ -87,6 +88,25 @@ def pairs_of(shown, predicted, rates, form, field):
                    "predicted": sum(row[field]["together"])}
 
 
+def counted(shown):
+    """PUR, MUR and occupancy (Kernelet's table 4)."""
+    for row in shown:
+        if program(row) and "pur" in row:
+            yield {"what": "counted", "form": "counted", "programs": program(row), "pur": row["pur"],
+                   "mur": row["mur"], "occupancy": row.get("occupancy")}
+
+
+def profits(shown, rates):
+    """Co-scheduling profits of pairs, and how far PUR and MUR of the two are apart (Kernelet's figure 4)."""
+    kernels = {row["programs"]: row for row in counted(shown)}
+    for pair, each in rates.items():
+        if set(pair) <= set(kernels) and sum(each.values()) > 0:
+            first, second = (kernels[name] for name in pair)
+            yield {"what": "profit", "form": "counted", "programs": " + ".join(pair),
+                   "profit": 1 - 1 / sum(each.values()),
+                   **{ratio: abs(first[ratio] - second[ratio]) for ratio in ("pur", "mur")}}
+
+
 def rows_of(said, rates):
     """said: {assumption: (show, pairs)}"""
     shown, predicted = said[""]
@@ -94,6 +114,8 @@ def rows_of(said, rates):
     for form, single, pair in (("paper", "predicted_ipc", "paper"), ("told", "told_ipc", "told")):
         rows += singles(shown, form, single)
         rows += pairs_of(shown, predicted, rates, form, pair)
+    rows += counted(shown)
+    rows += profits(shown, rates)
     rows += singles(said["coalesced"][0], "coalesced", "predicted_ipc")
     rows += pairs_of(shown, said["one scheduler"][1], rates, "one scheduler", "paper")
     return rows
@@ -119,8 +141,9 @@ def main():
     with open(out / "papers.jsonl", "w") as file:
         for row in rows:
             file.write(json.dumps({"part": "models", **row}) + "\n")
-            print(f"{row['what']:<12} {row['form']:<14} {row['programs']:<34} measured "
-                  f"{row['measured']:.3f}, predicted {row['predicted']:.3f}")
+            numbers = ", ".join(f"{key} {value:.3f}" for key, value in row.items()
+                                if isinstance(value, (int, float)))
+            print(f"{row['what']:<12} {row['form']:<14} {row['programs']:<34} {numbers}")
     return 0
 
 

@@ -48,7 +48,30 @@ def of_ratio(rows, whole, run, name, words, without):
                "spread": "smallest and largest", "baselines": [{"name": without, "value": rounded(usual)}]}
 
 
+def of_counted(lines, run):
+    """PUR, MUR and occupancy of the kernels, and how profits go with the differences of the first two."""
+    kernels, pairs = of(lines, "counted", "counted"), of(lines, "profit", "counted")
+    for ratio, words in (("pur", "PUR"), ("mur", "MUR"), ("occupancy", "Occupancy")):
+        each = [row[ratio] for row in kernels.values() if row[ratio] is not None]
+        if each:
+            yield {"id": f"papers-{ratio}", "run": run, "claim": f"{words} of Kernelet’s kernels",
+                   **between(statistics.fmean(each), min(each), max(each)), "statistic": "arithmetic mean",
+                   "n": len(each), "of": "kernels", "spread": "smallest and largest", "unit": "of the peak",
+                   "better": "neither"}
+    profits = [row["profit"] for row in pairs.values()]
+    for ratio in ("pur", "mur"):
+        apart = [row[ratio] for row in pairs.values()]
+        if len(set(profits)) > 2 and len(set(apart)) > 2:
+            yield {"id": f"papers-profit-by-{ratio}", "run": run,
+                   "claim": "Co-scheduling profit of pairs with half of the CTAs each, and the difference of "
+                            f"their {ratio.upper()}",
+                   "value": rounded(statistics.correlation(profits, apart)),
+                   "statistic": "correlation", "n": len(profits), "of": "pairs", "unit": "of 1",
+                   "better": "neither"}
+
+
 def of_models(lines, run):
+    yield from of_counted(lines, run)
     yield from of_errors(lines, run, "one kernel", "papers-ipc-alone", "one kernel")
     yield from of_errors(lines, run, "two kernels", "papers-ipc-pairs",
                          "two kernels with half of the CTAs each")

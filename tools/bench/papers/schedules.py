@@ -190,6 +190,7 @@ class Schedules:
 
     def measure(self):
         """A turn: slice, OPT and MPS once, and as many random schedules."""
+        self.stage.wake(MEASURED)
         draws = iter(range(len(self.draws)))
         for turn in itertools.count():
             modes = ["slice", MEASURED, "mps"]
