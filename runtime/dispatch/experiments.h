@@ -10,6 +10,9 @@
 //              kQuotasOnly  Launches run with one random table after the other, and with further workers
 //                           that find no place, so that mappings (SMT_JOURNAL=mapping) can be checked
 //                           against the tables.
+//              kSlicesOnly  Nothing is random: launches run in slices of as many blocks for each SM as the
+//                           seed's lower bits say, with as many CTAs, if they fit. 0: quotas, and no slices.
+//                           Kernelet's figure 6 (tools/bench/papers) times programs with it.
 //   sweep    Measures managed launches with every number of CTAs and SMs of the plan (profiles/plan.h). A
 //            launch runs in slices, each with its own quotas, timed by its workers. What this server or an
 //            earlier one measured often enough is left out. What is left of a launch passes through.
@@ -32,6 +35,7 @@ namespace smt::runtime::dispatch {
 
 inline constexpr uint64_t kStopsOnly = 1ull << 31;
 inline constexpr uint64_t kQuotasOnly = 3ull << 30;
+inline constexpr uint64_t kSlicesOnly = 1ull << 30;
 
 // `places`: the SMs that the stream may use, of the device's `multiprocessors`.
 struct Sms {
@@ -39,6 +43,7 @@ struct Sms {
     std::vector<uint32_t> places;
 };
 std::unique_ptr<Decider> make_stress(uint64_t seed, Sms sms);
+std::unique_ptr<Decider> make_slices(uint64_t blocks_per_sm, Sms sms);
 std::unique_ptr<Decider> make_sweep(Sms sms);
 std::unique_ptr<Decider> make_halves(Sms sms);
 std::unique_ptr<Decider> make_side_by_side(std::shared_ptr<Pairing> plan, uint64_t stream, Sms sms);

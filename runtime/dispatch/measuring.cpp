@@ -1,4 +1,4 @@
-// The experiments that measure: sweep, halves and pairs.
+// The experiments that measure: sweep, halves, pairs, and slices of one size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,6 +99,29 @@ private:
     uint64_t launches_ = 0;
 };
 
+class Slices final : public Decider {
+public:
+    Slices(uint64_t blocks_per_sm, Sms sms) : blocks_per_sm_(blocks_per_sm), sms_(std::move(sms)) {}
+
+    Step next(const View& view) override {
+        if (view.kernel.state != Seen::kWaiting) return {};
+        if (!view.kernel.managed || view.kernel.ctas_per_sm <= 0) return {What::kPassThrough};
+        ++slices_;
+        const uint64_t fit = static_cast<uint64_t>(view.kernel.ctas_per_sm),
+                       ctas = blocks_per_sm_ ? std::min(blocks_per_sm_, fit) : fit;
+        return {What::kRun, even_table(sms_, sms_.places.size(), static_cast<int>(ctas)),
+                blocks_per_sm_ * sms_.places.size()};
+    }
+    std::string summary() const override {
+        return fmt::format("in slices of {} blocks a multiprocessor: {} slices", blocks_per_sm_, slices_);
+    }
+
+private:
+    const uint64_t blocks_per_sm_;
+    const Sms sms_;
+    uint64_t slices_ = 0;
+};
+
 // Time for a run's workers to begin, and for the last workers of earlier work to leave.
 constexpr auto kBegins = CommonTime::kSettles / 2;
 // Between looks at residents(), each of which takes some tens of microseconds.
@@ -169,6 +192,9 @@ private:
 
 std::unique_ptr<Decider> make_sweep(Sms sms) { return std::make_unique<Sweep>(std::move(sms)); }
 std::unique_ptr<Decider> make_halves(Sms sms) { return std::make_unique<Halves>(std::move(sms)); }
+std::unique_ptr<Decider> make_slices(uint64_t blocks_per_sm, Sms sms) {
+    return std::make_unique<Slices>(blocks_per_sm, std::move(sms));
+}
 std::unique_ptr<Decider> make_side_by_side(std::shared_ptr<Pairing> plan, uint64_t stream, Sms sms) {
     return std::make_unique<SideBySide>(std::move(plan), stream, std::move(sms));
 }
@@ -176,6 +202,8 @@ std::unique_ptr<Decider> make_side_by_side(std::shared_ptr<Pairing> plan, uint64
 std::unique_ptr<Decider> Experiments::on(const Tenant& tenant, uint64_t stream) {
     if (!tenant.tried()) return nullptr;
     Sms sms{device_.multiprocessors, places_of(tenant, device_.multiprocessors)};
+    if ((tenant.stress & kQuotasOnly) == kSlicesOnly)
+        return make_slices(tenant.stress & (kSlicesOnly - 1), std::move(sms));
     if (tenant.stress) return make_stress(tenant.stress + stream, std::move(sms));
     if (tenant.sweeps) return make_sweep(std::move(sms));
     if (tenant.halves) return make_halves(std::move(sms));

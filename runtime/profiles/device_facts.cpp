@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace smt::runtime::profiles {
 
@@ -16,7 +17,10 @@ constexpr double kTransfersPerClock = 2;  // double data rate: the attribute is 
 
 profiler::models::Multiprocessor model_of(const profiler::models::Peak& peak, int multiprocessors) {
     profiler::models::Multiprocessor model;
+    // One instruction each. A profile has its device's peak (tools/bench/models writes another one there).
     model.warp_schedulers = kWarpSchedulers;
+    if (multiprocessors > 0 && peak.instructions_per_cycle >= multiprocessors)
+        model.warp_schedulers = static_cast<int>(std::lround(peak.instructions_per_cycle / multiprocessors));
     model.memory.latency = kLatency;
     model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
     if (multiprocessors > 0)

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <charconv>
+#include <optional>
+
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -25,12 +28,26 @@ constexpr Entry kPolicies[] = {
     {"slice-paper", [] { return make_slice({.slices = true}); }},
 };
 
+// N of "hpf+N", which is for experiments and not listed: hpf as in FLEP, with N multiprocessors beyond those
+// needed (6.4).
+constexpr std::string_view kMoreSms = "hpf+";
+std::optional<int> more_sms(std::string_view name) {
+    if (!name.starts_with(kMoreSms)) return std::nullopt;
+    name.remove_prefix(kMoreSms.size());
+    uint16_t more = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), more);
+    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    return more;
+}
+
 }  // namespace
 
 std::unique_ptr<Policy> make_policy(std::string_view name) {
     for (const Entry& each : kPolicies) {
         if (each.name == name) return each.make();
     }
+    if (const auto more = more_sms(name))
+        return make_hpf({.extra_sms = *more, .short_job = Duration::zero()});
     return nullptr;
 }
 
@@ -49,6 +66,7 @@ Decision study_and_decide(Policy& policy, const Snapshot& snapshot, TimePoint no
 }
 
 std::string policy_problem(std::string_view name) {
+    if (more_sms(name)) return "";
     std::vector<std::string_view> choices;
     for (const Entry& each : kPolicies) {
         if (each.name == name) return "";

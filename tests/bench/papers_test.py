@@ -21,7 +21,9 @@ FIRST_TRIPLE, FIRST_OF_FIFTEEN = ("cfd", "pathfinder", "matrix_multiply"), ("fdt
 FIRST_QUEUE = ("binomial_options", "molecular_dynamics", "pathfinder", "pointer_chase")
 sys.path[:0] = [str(SCRIPT.parent), *(str(ROOT / "tools/bench" / name) for name in ("harness", "corun", "."))]
 import claims  # noqa: E402
+import experiments  # noqa: E402
 import metrics  # noqa: E402
+import pair_study  # noqa: E402
 import papers  # noqa: E402
 import parts  # noqa: E402
 import printed  # noqa: E402
@@ -120,17 +122,29 @@ def slower(small):
     return {"slower": {"small": [small], "large": 1.1, "launches": 9}}
 
 
+def beside(mode, small, *waits):
+    """A large program of two launches of 10 s, and small launches that arrive at these moments and take so
+    long; one before them does not count."""
+    arrivals = [-1, *(arrival for arrival, _ in waits)]
+    ends = [-.5, *(arrival + took for arrival, took in waits)]
+    return {**line("behind", "spmv behind cfd", mode, 1, 1.5, **slower(small)),
+            "programs": [row(10, 20), row(*ends, begin=-1, arrivals_s=arrivals)]}
+
+
 class Claims(unittest.TestCase):
     LINES = [{"part": "alone", "program": "nbody"},
              line("pairs", "fdtd3d+tpacf", "greedy", 1.0), line("pairs", "fdtd3d+tpacf", "greedy", 3.0),
              line("pairs", "binomial_options+nbody", "greedy", 1.1),
              line("pairs", "nbody+fdtd3d", "greedy", 8.0),
              line("pairs", "fdtd3d+tpacf", "mps", 1.5), {**line("pairs", "x+y", "mps", 1), "figures": {}},
-             line("behind", "spmv behind cfd", "hpf", 1, 1.5, **slower(1.2)),
+             beside("hpf", 1.2, (1, .5), (9, .5), (12, .25)),
              line("behind", "spmv behind cfd", "hpf=", 1, 1.0, **slower(1.5)),
-             line("behind", "spmv behind cfd", "mps", 1, 4.5, **slower(6.0)),
+             {**beside("mps", 6.0, (1, 7), (9, 1), (12, 8), (21, 4)),
+              "figures": line("", "", "", 1, 4.5, **slower(6.0))["figures"]},
              line("mixes", "CI", "slice", 1.2), line("mixes", "CI", "mps", 1.0),
-             {**line("compact", "fdtd3d+lavamd", "compact", 1.2), "multiprocessors": {"any": 90, "a-x": 30}}]
+             {**line("compact", "fdtd3d+lavamd", "compact", 1.2), "multiprocessors": {"any": 90, "a-x": 30}},
+             *({**line("slices", "tea", mode, 1), "figures": {"launch_ms": ms}}
+               for mode, ms in (("whole", 10), ("quotas", 9), ("1", 30)))]
 
     def setUp(self):
         self.found = {claim["id"]: claim for claim in claims.claims_of(self.LINES, "a-run")}
@@ -147,12 +161,78 @@ class Claims(unittest.TestCase):
         self.assertEqual(self.found["papers-small-ones-as-equals-antt-ratio"]["value"], 4.5)
         self.assertEqual(self.found["papers-compact-fdtd3d-lavamd-sms"]["value"], 90)
 
+    def test_what_hpf_gains_by_the_delay(self):
+        # In the first quarter 7 and 8 s under MPS, 0.5 and 0.25 under hpf; the one at 21 meets no large one.
+        self.assertEqual(self.found["papers-small-ones-delay-1"]["value"], 20)
+        self.assertEqual(self.found["papers-small-ones-delay-4"]["value"], 2)
+        self.assertNotIn("papers-small-ones-delay-2", self.found)
+        self.assertEqual(self.found["papers-small-ones-mps"]["value"], 6)
+
     def test_report_takes_them(self):
         run = {"command": "tools/bench/papers/papers.py", "commit": "0000000", "machine": "h100-alone",
                "raw": "not kept"}
         data = results_file.merged(json.loads(report.DATA.read_text()), claims.HOME, "a-run", run,
                                    list(self.found.values()))
         self.assertEqual(report.mistakes(data), [])
+
+
+class MoreSms(unittest.TestCase):
+    def test_a_launch_with_more_is_compared_with_the_same_with_just_enough(self):
+        each = lambda pair, mode, *ms: [{"part": "more-sms", "workload": pair, "mode": mode, "round": turn,
+                                         "late_s": 0, "programs": [], "figures": {"turnaround_ms": value}}
+                                        for turn, value in enumerate(ms)]
+        late = {**each("a", "hpf+6", .01)[0], "late_s": .3}
+        lines = [*each("a", "hpf+0", .2, .4, .6), *each("a", "hpf+6", .2), *each("b", "hpf+0", .3), late,
+                 *each("b", "hpf+6", .1), *each("c", "hpf+6", .1), {**late, "late_s": 0, "figures": {}}]
+        (found,) = claims.claims_of(lines, "a-run")
+        self.assertEqual((found["id"], found["value"], found["low"], found["high"], found["n"]),
+                         ("papers-more-sms-6", 2.5, 2, 3, 2))
+
+    def test_launches_behind_the_large_ones_last_do_not_count(self):
+        part = experiments.MoreSms(parts.Runner(papers.Planned(type("Options", (), {"device": None,
+                                                                                   "length": .25}))))
+        small = row(1.2, 2.3, 3.4, 9, begin=1, arrivals_s=[1, 2, 3, 8])
+        found = part.judge([row(4, 8), small], ("cfd", "spmv"))
+        self.assertAlmostEqual(found["turnaround_ms"], 350)
+        self.assertEqual(part.judge([row(2.5), small], ("cfd", "spmv")), {})
+
+
+class Study(unittest.TestCase):
+    def test_orders_that_differ_in_times_alone_are_one(self):
+        entries = [{"kind": "decision", "tenant": "a", "text": f"waits {ms} ms"} for ms in ("1.25", "3.5")]
+        entries += [{"kind": "decision", "tenant": "b", "text": "264 CTAs on 132 of 132 SMs"},
+                    {"kind": "note", "text": "waits 2.5 ms"}]
+        self.assertEqual(pair_study.ordered("\n".join(map(json.dumps, entries))),
+                         {("a", "waits _ ms"): 2, ("b", "264 CTAs on 132 of 132 SMs"): 1})
+
+
+class Slices(unittest.TestCase):
+    def test_claims_are_of_each_program_to_itself_as_it_is(self):
+        each = lambda name, mode, *ms: [{"part": "slices", "workload": name, "mode": mode, "round": turn,
+                                         "programs": [], "figures": {"launch_ms": value}}
+                                        for turn, value in enumerate(ms)]
+        lines = [*each("tea", "whole", 9, 10, 11), *each("tea", "8", 12, 12, 90), *each("sad", "whole", 4),
+                 *each("sad", "8", 6), *each("sad", "quotas", 5), *each("spmv", "8", 6)]
+        found = {claim["id"]: claim for claim in claims.claims_of(lines, "a-run")}
+        eight = found["papers-slices-8"]   # 20 % and 50 %; nothing of spmv, which was not run as it is
+        self.assertEqual((eight["value"], eight["low"], eight["high"], eight["n"]), (35, 20, 50, 2))
+        self.assertEqual(found["papers-slices-quotas"]["value"], 25)
+        self.assertEqual(set(found), {"papers-slices-8", "papers-slices-quotas"})
+
+    def test_a_launch_takes_from_one_end_to_the_next(self):
+        part = experiments.Slices(parts.Runner(papers.Planned(type("Options", (), {"device": None,
+                                                                                  "length": .25}))))
+        self.assertAlmostEqual(part.judge([row(9, 11, 12, 14)], ("tea",))["launch_ms"], 2000)
+
+    def test_smaller_slices_are_run_less_often(self):
+        runner = parts.Runner(papers.Planned(type("Options", (), {"device": None, "length": .25})))
+        runner.stage.alone = {"tea": 100.0}
+        part = experiments.Slices(runner)
+        self.assertEqual([part.iterations("tea", mode) for mode in ("whole", "512")], [25, 3])
+        part.took = {("tea", "whole"): .01, ("tea", "64"): .011}
+        self.assertEqual(part.iterations("tea", "64"), 23)
+        self.assertEqual(part.iterations("tea", "8"), 14)   # of 10 + 8 ms
+        self.assertEqual(part.iterations("tea", "1"), 3)
 
 
 def planned(*arguments):
@@ -164,9 +244,25 @@ class Plan(unittest.TestCase):
     def test_it_says_what_runs_and_runs_nothing(self):
         done = planned("--build", "/nonexistent", "--budget", "480")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in parts.PARTS:
+        for name in (*parts.PARTS, "mixes MIX", "compact fdtd3d+lavamd+black_scholes"):
             self.assertIn(f"\n{name} ", done.stdout)
         self.assertIn("budget 480 s", done.stdout)
+
+    def test_each_mix_has_a_share_of_the_budget_behind_what_is_prepared(self):
+        options = type("Options", (), {"device": None, "length": .25, "parts": "mixes,drawn", "select": "",
+                                       "modes": None, "known": False, "sweep": "mixes"})
+        every = papers.chosen(parts.Runner(papers.Planned(options)), options)
+        self.assertEqual([part.label for part in every],
+                         [*(f"mixes {mix}" for mix in workloads.MIXES), "drawn"])
+        found, left, rounds = papers.costs(every, options), 400, []
+        for place, (prepare, one, _) in enumerate(found.values()):
+            share = papers.share_s(found, place, left)
+            left -= share
+            rounds.append((share - prepare) / one)
+        self.assertAlmostEqual(left, 0)
+        for each in rounds:
+            self.assertAlmostEqual(each, rounds[0])
+        self.assertEqual(papers.share_s(found, 2, 0), 0)
 
     def test_an_unknown_part_is_refused(self):
         done = planned("--parts", "pears")
@@ -202,13 +298,14 @@ class Simulated(Measuring):
     def test_each_part_from_programs_to_claims(self):
         names = ["+".join(each) for each in (workloads.drawn_pairs()[3], workloads.drawn_queues()[3])]
         names += ["binomial_options+nbody", "spmv behind pathfinder",
-                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd"]
-        modes = set(itertools.chain(*(part.modes for part in parts.PARTS.values())))
-        out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--select",
-                                 f"^({'|'.join(map(re.escape, names))})$")
+                  "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd", "sad",
+                  "molecular_dynamics behind md5_hash"]
+        modes = set(itertools.chain(*(part.modes for part in papers.PARTS.values())))
+        out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--parts",
+                                 ",".join(papers.PARTS), "--select", f"^({'|'.join(map(re.escape, names))})$")
         self.assertEqual(code, 0, out)
         found = {(each["part"], each["mode"]) for each in self.rows() if "workload" in each}
-        self.assertEqual(found, {(name, mode) for name, part in parts.PARTS.items()
+        self.assertEqual(found, {(name, mode) for name, part in papers.PARTS.items()
                                  for mode in part.modes})
         self.assertNotIn("no figures", out)
         self.assertIn("0 wrong results", out)
@@ -256,9 +353,29 @@ class Simulated(Measuring):
         self.assertEqual([each for each in self.rows() if "workload" in each], [])
 
 
+class SimulatedStudy(Measuring):
+    script = ROOT / "tools/bench/papers/pair_study.py"
+    always = ("--device", "sim", "fdtd3d", "black_scholes")
+
+    @property
+    def build(self):
+        return BUILD
+
+    def test_it_says_where_kernels_saturate_and_what_was_ordered(self):
+        out, code = self.run_all("--rounds", "1", "--modes", "fifo,compact", "--budget", "1000")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"advance +saturates with \d+ CTAs on \d+ SMs")
+        self.assertIn("orders under compact", out)
+        # Whether anything was, depends on what was at work at the same time.
+        self.assertEqual([row["policy"] for row in self.rows("orders")], ["compact"])
+        self.assertEqual([row["mode"] for row in self.rows("run")],
+                         ["compact logged", "fifo", "compact"])
+        self.assertIn("0 wrong results", out)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_dir():
         BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
     else:
-        del Simulated
+        del Simulated, SimulatedStudy
     unittest.main()

@@ -74,6 +74,20 @@ TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
     }
 }
 
+TEST_CASE("hpf: a policy that experiments name has more SMs, and no bypass of short jobs", "[policy]") {
+    const Device four = device(4);
+    const auto policy = make_policy("hpf+1");
+    REQUIRE(policy);
+    CHECK(policy->name() == "hpf");
+    const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 3, kHalf), 1);
+    CHECK(said(policy->decide({four, {k1, k2}}, kBegin)) == Said{{1, "run 0 0 0 2"}, {2, "run 2 2 2 0"}});
+    CHECK(policy_problem("hpf+0").empty());
+    for (const char* nonsense : {"hpf+", "hpf+-1", "hpf+1x", "hpf+70000", "hpf-whole+1"}) {
+        CHECK_FALSE(make_policy(nonsense));
+        CHECK_FALSE(policy_problem(nonsense).empty());
+    }
+}
+
 TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);

@@ -89,6 +89,18 @@ TEST_CASE("a row of counters has PUR, MUR and what the Markov model says of them
     CHECK((*row.predicted_ipc > 0 && *row.predicted_ipc <= 4));
 }
 
+TEST_CASE("a device of one warp scheduler issues one instruction a cycle", "[rows]") {
+    Profile wide = counted();
+    wide.counters.memory_instructions = 10'240;  // few: it computes
+    Profile narrow = wide;
+    narrow.coefficients["peak.instructions_per_cycle"] = 10;  // of ten multiprocessors
+    const std::vector<Profile> two = {wide, narrow};
+    const std::vector<ProfileRow> rows = rows_of(two);
+    REQUIRE((rows[0].predicted_ipc && rows[1].predicted_ipc));
+    CHECK(*rows[0].predicted_ipc > 1);
+    CHECK(*rows[1].predicted_ipc <= 1);
+}
+
 TEST_CASE("the table leaves out what no kernel has", "[rows]") {
     const std::vector<Profile> one = {swept()}, two = {swept(), counted()};
     const std::string table = table_of(rows_of(one));

@@ -124,6 +124,28 @@ def halves(smt, programs):
         assert fullest and int(fullest[1]) == most // 2, (most, notes)
 
 
+def fixed_slices(smt, programs):
+    """SMT_STRESS with a seed of slices alone (runtime/dispatch/experiments.h): launches run in slices of as
+    many blocks for each multiprocessor as it says, and compute the same."""
+    launches, blocks = 3, 256
+    for per_sm in (1, 3, 0):
+        with Profiles(smt, programs) as place:
+            place.environment.update(SMT_STRESS=str((1 << 30) + per_sm), SMT_JOURNAL="mapping")
+            place.run("one", "curves", str(launches), str(blocks))
+            subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                           timeout=PATIENCE)
+            place.wait_until_ended()
+            notes = " ".join(json.loads(line).get("text", "") for line in place.journal_now().splitlines())
+            found = re.search(rf"in slices of {per_sm} blocks a multiprocessor: (\d+) slices", notes)
+            assert found, notes
+            size = per_sm * MULTIPROCESSORS or blocks
+            # a worker that finds no place leaves its block to one more slice
+            assert int(found[1]) >= launches * -(-blocks // size), (per_sm, found[0])
+            assert per_sm or int(found[1]) < launches * blocks // MULTIPROCESSORS, found[0]
+            fullest = re.search(r"(\d+) workers at most on a multiprocessor, 0 above its quota", notes)
+            assert fullest and (not per_sm or int(fullest[1]) <= per_sm), (per_sm, notes)
+
+
 def online(smt, programs):
     """What a server learns of a program that runs alone is in the store when that has left, and another
     server's policy is told of it."""

@@ -45,8 +45,9 @@ class Stage:
         self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo",
                                SMT_PROFILES=self.stores["alone"], **settings)
         self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_COMPILE="ptx=0")
-        self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice",
-                                SMT_PROFILES=self.stores["pairs"])
+        measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice",
+                           SMT_PROFILES=self.stores["pairs"])
+        self.others = {PLAIN: self.plain, MEASURED: measured}   # of modes with a server of their own
         self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
@@ -76,6 +77,20 @@ class Stage:
         if not Stage.starting:
             sys.exit(CUT)
 
+    def serve(self, mode, **settings):
+        """A server for this mode alone, until leave()."""
+        self.others[mode] = Runtime(self.places, SMT_IDLE_SECONDS="0", **settings)
+        self.wake(mode)
+
+    def wake(self, mode):
+        """Starts the server of a mode with one of its own, so that no program waits for it."""
+        if not self.simulated:   # there the first program starts it
+            variables = self.others[mode].variables()
+            run([self.places.smt, "server", "start"], {**self.environment, **variables}, None, 60)
+
+    def leave(self, mode):
+        self.others.pop(mode).__exit__()
+
     def compute(self, processes):
         """From now on so many processes compute, natively and all the time."""
         self.computing += [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
@@ -87,9 +102,8 @@ class Stage:
         for each in self.computing:
             each.kill()
             each.wait()
-        self.runtime.__exit__()
-        self.plain.__exit__()
-        self.measured.__exit__()
+        for runtime in (self.runtime, *self.others.values()):
+            runtime.__exit__()
         if self.mps_runs:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps},
                            timeout=30, check=False)
@@ -108,12 +122,12 @@ class Stage:
             subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps},
                            timeout=20, check=False)
             self.mps_runs = True
-        if mode not in NATIVE and mode not in (PLAIN, MEASURED, self.policy):
+        if mode not in NATIVE and mode not in self.others and mode != self.policy:
             self.smt("policy", "set", mode)
             self.policy = mode
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
-        """settings: weight, sms, percent (of the threads, under mps-percent). Any thread."""
+        """settings: weight, sms, stress, percent (of the threads, under mps-percent). Any thread."""
         with self.starts:
             self.children = [each for each in self.children if each.process.poll() is None]
             Stage.starting = True
@@ -134,10 +148,11 @@ class Stage:
             if mode == "mps-percent":
                 variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(settings.get("percent", 50))
             return Child(command, {**self.environment, **variables}, None, 60)
-        runtime = {PLAIN: self.plain, MEASURED: self.measured}.get(mode, self.runtime)
+        runtime = self.others.get(mode, self.runtime)
         variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal",
                                       SMT_WEIGHT=str(settings.get("weight", 1)),
-                                           SMT_SMS=str(settings.get("sms", 0)))
+                                      SMT_SMS=str(settings.get("sms", 0)),
+                                      SMT_STRESS=str(settings.get("stress", 0)))
         return Child(command, {**self.environment, **variables}, self.places.preload,
                      120 if self.simulated else 60)
 

@@ -149,7 +149,10 @@ class Profiles:
                   f"{stop:>8} {known_us(row, 'predicted_stop_ns'):>8}  {points:<10} " +
                   " ".join(f"{each / min(curve):.2f}" for each in curve))
         if errors:
+            ipc = [row["ipc"] for rows in self.swept.values() for row in rows if row.get("ipc")]
+            guess = [abs(statistics.mean(ipc) / each - 1) for each in ipc]   # knows no kernel
             for what, those in (("Markov model, single kernels", errors), ("told of waits", told),
+                                ("the mean of all, for each", guess),
                                 ("stops, of 20 and more", stops)):
                 if those:
                     print(f"{what}: mean absolute error {100 * statistics.mean(those):.1f} %, median "

@@ -15,9 +15,12 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 import results_file  # noqa: E402
+from behind_claims import of_behind  # noqa: E402
+from experiments import faster, longer  # noqa: E402
+from model_claims import of_models  # noqa: E402
 from report import slug  # noqa: E402
 from results_file import between, ordered, rounded  # noqa: E402
-from summary import by_group, mean_of, medians, ratios, small_slower  # noqa: E402
+from summary import LATE_S, by_group, mean_of, medians, ratios, small_slower  # noqa: E402
 
 HOME = {"title": "The papers’ evaluations by one harness",
         "text": ["Pairs, triples and queues of the four papers’ programs, and some that nothing was tuned "
@@ -26,6 +29,7 @@ HOME = {"title": "The papers’ evaluations by one harness",
                  "progress, ANTT the mean of its inverse. [papers.md](papers.md) has the papers’ figures "
                  "beside these."]}
 BASELINES = {"mps": "MPS", "time-sliced": "time-slicing", "greedy": "greedy"}
+SCHEDULED = {"slice": "slice", "slice-measured": "slice by measured pairs", "mps": "MPS"}
 METRICS = {"makespan_stp": ("makespan", "Makespan STP", "of one after the other", "higher"),
            "eyerman_stp": ("eyerman", "Eyerman’s STP", "of one after the other", "higher"),
            "antt": ("antt", "ANTT", "times", "lower")}
@@ -117,6 +121,78 @@ def of_places(lines, run):
                    "unit": "of 132", "better": "neither"}
 
 
+def of_slices(lines, run):
+    """What slices of each size cost."""
+    rounds = len({row["round"] for row in lines if row.get("part") == "slices"})
+    for mode, found in longer(lines).items():
+        each = list(found.values())
+        if each:
+            how = ("with quotas, and without slices" if mode == "quotas" else
+                   f"in slices of {mode} block{'s' * (mode != '1')} for each multiprocessor")
+            yield {"id": slug(f"papers-slices-{mode}"), "run": run,
+                   "claim": f"Kernelet’s programs alone, longer than as they are: {how}",
+                   **between(statistics.fmean(each), min(each), max(each)),
+                   "statistic": "arithmetic mean", "n": len(each),
+                   "of": f"programs, medians of {rounds} run{'s' * (rounds != 1)}",
+                   "spread": "smallest and largest program", "unit": "%", "better": "lower"}
+
+
+def of_more_sms(lines, run):
+    for more, found in faster(lines).items():
+        each = list(found.values())
+        if each:
+            yield {"id": slug(f"papers-more-sms-{more}"), "run": run,
+                   "claim": f"Small launches of high priority behind large ones under hpf, with {more} "
+                            "multiprocessors more than just enough: faster than with just enough",
+                   **between(statistics.fmean(each), min(each), max(each)),
+                   "statistic": "arithmetic mean", "n": len(each), "of": "pairs, medians of runs",
+                   "spread": "smallest and largest pair", "unit": "times", "better": "higher"}
+
+
+def of_schedules(lines, run):
+    """Kernelet's figure 14: random schedules beside slice's and OPT's."""
+    rows = [row for row in lines if row.get("part") == "schedules"]
+    same = {"run": run, "statistic": "median", "spread": "min and max", "unit": "of one after the other",
+            "better": "neither"}
+    share = {"run": run, "statistic": "share", "unit": "%", "better": "lower"}
+    for row in (row for row in rows if row["kind"] == "assembled"):
+        times, mix = row["times"], row["mix"]
+        yield {**same, "id": "papers-random-schedules", "n": len(times), "of": "schedules",
+               "claim": f"Random schedules of Kernelet’s mix {mix}, put together from rates of pairs",
+               **between(statistics.median(times), min(times), max(times)),
+               "baselines": [{"name": name, "value": rounded(row[name])} for name in ("slice", "OPT")
+                             if name in row]}
+        if "slice" in row:
+            yield {**share, "id": "papers-random-schedules-better", "n": len(times), "of": "schedules",
+                   "claim": f"Random schedules of {mix} that are better than slice’s, put together likewise",
+                   "value": rounded(100 * sum(time < row["slice"] for time in times) / len(times))}
+    yield from of_measured_schedules(rows, same, share)
+
+
+def of_measured_schedules(rows, same, share):
+    runs = [row for row in rows if row["kind"] == "run" and row["time"] and row["late_s"] <= LATE_S]
+    random = [row for row in runs if "draw" in row]
+    if not random:
+        return
+    times, of = [row["time"] for row in random], {"n": len(random), "of": "schedules, a run each"}
+    medians = {mode: statistics.median(row["time"] for row in runs if row["mode"] == mode)
+               for mode in SCHEDULED if any(row["mode"] == mode for row in runs)}
+    mix = random[0]["mix"]
+    yield {**same, **of, "id": "papers-random-schedules-measured",
+           "claim": f"Random schedules of Kernelet’s mix {mix}, run",
+           **between(statistics.median(times), min(times), max(times)),
+           "baselines": [{"name": SCHEDULED[mode], "value": rounded(value)}
+                         for mode, value in medians.items()]}
+    if "slice" in medians:
+        yield {**share, **of, "id": "papers-random-schedules-measured-better",
+               "claim": f"Random schedules of {mix} that are better than slice’s median, run",
+               "value": rounded(100 * sum(time < medians["slice"] for time in times) / len(times))}
+    off = [abs(row["assembled"] - row["time"]) for row in random]
+    yield {**same, **of, "id": "papers-random-schedules-off", "statistic": "mean of absolute errors",
+           "claim": "What is put together from measured pairs, off the time of the same schedule as it runs",
+           **between(statistics.fmean(off), min(off), max(off)), "better": "lower"}
+
+
 def claims_of(lines, run):
     groups, found = by_group(lines), []
     for group, modes in groups.items():
@@ -127,7 +203,9 @@ def claims_of(lines, run):
         found += of_ratio(group, modes, "turnaround", "What small launches take", small_slower, run)
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
         found += of_lost(group, modes, run)
-    return [ordered(claim) for claim in [*found, *of_places(lines, run)]]
+    return [ordered(claim) for claim in [*found, *of_places(lines, run), *of_slices(lines, run),
+                                      *of_more_sms(lines, run), *of_behind(lines, run),
+                                      *of_schedules(lines, run), *of_models(lines, run)]]
 
 
 def read(folders):

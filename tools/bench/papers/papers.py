@@ -13,10 +13,17 @@ end, also of a run that is cut off. Exit code 0 when every result was right; fig
   drawn     pairs of examples that are drawn by a seed, less those that policies were tuned on, greedy
   queues    queues of four examples, drawn likewise, slice and greedy
 
+and, where --parts names them,
+
+  slices    Kernelet: its eight programs alone, in slices of fixed sizes (figure 6)
+  more-sms  FLEP: small launches with more multiprocessors than just enough (figure 16)
+
 Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
---budget is divided by what a round of each part takes; --plan prints that, and measures nothing. With too
-small a budget a part has fewer workloads: the first ones in an order that was drawn by a seed before."""
+--budget, less what has to be known of programs beforehand, is divided by what a round of each part takes, of
+mixes and compact of each workload; --plan prints that, and measures nothing. With too small a budget a part
+has fewer workloads: the first ones in an order that was drawn by a seed before."""
 import argparse
+import itertools
 import os
 import pathlib
 import signal
@@ -27,10 +34,13 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 from measurement import note_command  # noqa: E402
-from parts import PARTS, Runner  # noqa: E402
+import experiments  # noqa: E402
+import parts as coruns  # noqa: E402
+from parts import Runner  # noqa: E402
 from stage import Stage  # noqa: E402
-from summary import METRICS, print_tables  # noqa: E402
+from summary import print_tables  # noqa: E402
 
+PARTS = {**coruns.PARTS, **experiments.PARTS}
 # Seconds, about, on an H200 and an H100: a co-run's set-up and check, a program alone (three runs), the same
 # at size small, and smt profile --sweep of one.
 AROUND_S, ALONE_S, ALONE_SMALL_S, SWEEP_S = 0.9, 1.8, 1.1, 5
@@ -68,23 +78,39 @@ def wanted(part, options, which):
     return [mode for mode in modes if not options.modes or mode in options.modes.split(",")]
 
 
+def chosen(runner, options):
+    return list(itertools.chain(*(PARTS[name].chosen(runner, options.select)
+                                  for name in options.parts.split(","))))
+
+
 def costs(parts, options):
-    """{part: (seconds of preparing, of a round, of the later modes)}"""
+    """{part, or workload of one: (seconds of preparing, of a round, of the later modes)}"""
     known, swept = set(), set()
-    return {part.name: (preparing_s(part, options, known, swept),
+    return {part.label: (preparing_s(part, options, known, swept),
                         round_s(part, wanted(part, options, "modes")),
                         round_s(part, wanted(part, options, "later"))) for part in parts}
 
 
+def share_s(found, place, left_s):
+    """Of the seconds that are left: what the part at this place has. found: costs() of all."""
+    prepare, one, _ = list(found.values())[place]
+    left = list(found.values())[place:]
+    preparing, rounds = sum(each[0] for each in left), sum(each[1] for each in left)
+    if left_s < preparing:
+        return left_s * prepare / preparing
+    return prepare + (left_s - preparing) * one / max(rounds, 1e-9)
+
+
 def print_plan(parts, options):
-    found = costs(parts, options)
-    print(f"{'part':<10} {'workloads':>9} {'modes':<22} {'prepare s':>9} {'a round s':>9} {'later':<12} "
+    found, left = costs(parts, options), options.budget
+    print(f"{'part':<35} {'workloads':>9} {'modes':<22} {'prepare s':>9} {'a round s':>9} {'later':<12} "
           f"{'s':>5} {'its share of the budget':>24}")
     total = sum(prepare + one for prepare, one, _ in found.values())
-    for part in parts:
-        prepare, one, later = found[part.name]
-        share = options.budget * (prepare + one) / total if total else 0
-        print(f"{part.name:<10} {len(part.workloads):>9} {','.join(wanted(part, options, 'modes')):<22} "
+    for place, part in enumerate(parts):
+        prepare, one, later = found[part.label]
+        share = share_s(found, place, left)
+        left -= share
+        print(f"{part.label:<35} {len(part.workloads):>9} {','.join(wanted(part, options, 'modes')):<22} "
               f"{prepare:>9.0f} {one:>9.0f} {','.join(wanted(part, options, 'later')):<12} {later:>5.0f} "
               f"{share:>15.0f} s, {max(0, share - prepare) / one if one else 0:.2f} rounds")
     print(f"one round of all: {total:.0f} s, with the later modes "
@@ -95,15 +121,14 @@ class Papers:
     def __init__(self, stage, options):
         self.stage, self.options = stage, options
         self.runner = Runner(stage)
-        self.parts = [PARTS[name](self.runner, options.select) for name in options.parts.split(",")]
+        self.parts = chosen(self.runner, options)
         self.swept, self.seconds = set(), {}   # of each part: what units took
 
     def all(self, end):
-        shares = {name: prepare + one for name, (prepare, one, _) in costs(self.parts, self.options).items()}
+        found = costs(self.parts, self.options)
         for place, part in enumerate(self.parts):
-            left = sum(shares[each.name] for each in self.parts[place:])
-            until = time.monotonic() + (end - time.monotonic()) * shares[part.name] / max(left, 1e-9)
-            print(f"== {part.name}: {until - time.monotonic():.0f} s", flush=True)
+            until = time.monotonic() + share_s(found, place, end - time.monotonic())
+            print(f"== {part.label}: {until - time.monotonic():.0f} s", flush=True)
             try:
                 self.measure(part, until)
             except Exception:   # the other parts are measurements, too
@@ -127,7 +152,7 @@ class Papers:
 
     def fits(self, part, name, until):
         alone, small = self.runner.unknown(part.workloads[name], part.size_of_small)
-        known = self.seconds.get(part.name) or [unit_s(part, part.workloads[name])]
+        known = self.seconds.get(part.label) or [unit_s(part, part.workloads[name])]
         needs = len(alone) * ALONE_S + len(small) * ALONE_SMALL_S + len(self.unswept(part, name)) * SWEEP_S
         return time.monotonic() + needs + sum(known) / len(known) < until
 
@@ -141,14 +166,14 @@ class Papers:
 
     def one(self, part, name, mode, turn):
         began, programs = time.monotonic(), part.workloads[name]
-        rows, late = self.runner.corun(part.jobs(programs, mode, turn), mode)
+        rows, late = part.rows(programs, mode, turn)
         found = part.judge(rows, programs) if all(row["ok"] and row["ends_s"] for row in rows) else {}
         self.stage.lines.add(part=part.name, workload=name, mode=mode, round=turn, late_s=late, figures=found,
                              programs=rows, **part.more(name, mode, turn))
         took = time.monotonic() - began
-        self.seconds.setdefault(part.name, []).append(took)
-        figures = ", ".join(f"{metric} {found[metric]:.3f}" for metric in METRICS if metric in found)
-        print(f"   {name} under {mode}: {figures or 'no figures'}; {took:.1f} s", flush=True)
+        self.seconds.setdefault(part.label, []).append(took)
+        said = ", ".join(f"{what} {value:.3f}" for what, value in found.items() if isinstance(value, float))
+        print(f"   {name} under {mode}: {said or 'no figures'}; {took:.1f} s", flush=True)
 
 
 def parsed():
@@ -164,7 +189,7 @@ def parsed():
     parser.add_argument("--rounds", type=int, default=5, help="at most")
     parser.add_argument("--length", type=float, default=0.25,
                         help="half of what a program takes alone, seconds")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default=",".join(coruns.PARTS), help="the first seven, if none is named")
     parser.add_argument("--select", default="", help="workloads, by a regular expression")
     parser.add_argument("--modes", help="only these")
     parser.add_argument("--sweep", default="pairs,mixes,compact",
@@ -186,7 +211,7 @@ def main():
     options = parsed()
     if options.plan:
         runner = Runner(Planned(options))
-        print_plan([PARTS[name](runner, options.select) for name in options.parts.split(",")], options)
+        print_plan(chosen(runner, options), options)
         return 0
     end = time.monotonic() + options.budget
     note_command(options.out, "papers.jsonl")
@@ -196,6 +221,7 @@ def main():
             Papers(stage, options).all(end)
         finally:
             print_tables(stage.lines.all)
+            experiments.print_table(stage.lines.all)
             print(f"{stage.wrong} wrong results", flush=True)
         return 1 if stage.wrong else 0
 

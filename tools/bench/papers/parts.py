@@ -65,12 +65,23 @@ class Part:
     """`modes` of every workload, and `later`, once they are through: what a budget may leave out."""
     name, modes, later, swept = None, (), (), ()
     size_of_small = False   # programs run at size small, too
+    apart = False           # each workload is a figure: it has a share of the budget of its own
 
     def __init__(self, runner, select=""):
         """`select`: workloads by a regular expression."""
         self.runner = runner
         self.workloads = {name: programs for name, programs in self.every().items()
                           if re.search(select, name)}
+
+    @classmethod
+    def chosen(cls, runner, select):
+        """This part, or one for each of its workloads."""
+        whole = cls(runner, select)
+        return [cls(runner, f"^{re.escape(name)}$") for name in whole.workloads] if cls.apart else [whole]
+
+    @property
+    def label(self):
+        return f"{self.name} {next(iter(self.workloads))}" if self.apart else self.name
 
     def every(self):
         """{name: programs}, in the order in which they are measured."""
@@ -94,6 +105,10 @@ class Part:
 
     def jobs(self, programs, mode, turn):
         raise NotImplementedError
+
+    def rows(self, programs, mode, turn):
+        """One run: the programs' rows, and by how much one was set up late."""
+        return self.runner.corun(self.jobs(programs, mode, turn), mode)
 
     def judge(self, rows, programs):
         raise NotImplementedError
@@ -129,7 +144,7 @@ class PaperPairs(Together):
 
 class Compacted(Together):
     name, modes, later = "compact", ("compact", "mps"), ("time-sliced",)
-    swept = tuple(dict.fromkeys(itertools.chain(*workloads.COMPACTED)))
+    swept, apart = tuple(dict.fromkeys(itertools.chain(*workloads.COMPACTED))), True
 
     def every(self):
         return {"+".join(group): group for group in workloads.COMPACTED}
@@ -226,7 +241,7 @@ class Queue(Part):
 
 class Mixes(Queue):
     name, modes, later = "mixes", ("slice", "mps"), ("time-sliced",)
-    swept = workloads.MIXES["ALL"]
+    swept, apart = workloads.MIXES["ALL"], True
 
     def every(self):
         return workloads.MIXES
