@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto kUnpinPoll = std::chrono::milliseconds(1);
 constexpr uint64_t kNoBound = ~uint64_t{0};
+constexpr uint64_t kPagesAtOnce = 4ull << 20;
 constexpr int kPopulateForWriting =
     23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and no harm is done
 
@@ -47,6 +48,12 @@ uint64_t left_in_group() {
     const uint64_t bound = std::strtoull(most.c_str(), nullptr, 10),
                    now = std::strtoull(used.c_str(), nullptr, 10);
     return bound - std::min(bound, now);
+}
+
+// In pieces: a change of the process's list of mappings waits for each under way, and all others for it.
+void make_pages(char* place, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes; at += kPagesAtOnce)
+        madvise(place + at, std::min(kPagesAtOnce, bytes - at), kPopulateForWriting);
 }
 
 // One thread at a time: the driver takes them in turns in any case, and what else wants its lock, such as the
@@ -88,8 +95,7 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
     const uint64_t whole = std::exchange(bytes, std::min(bytes, kLargest));
     char* const place = addresses().take();
     if (!place) return *missing = whole, nullptr;
-    // Else the driver has them made, by one thread of all.
-    if (fits_pinned) madvise(place, bytes, kPopulateForWriting);
+    if (fits_pinned) make_pages(place, bytes);  // else the driver does, for one block after the other
     const bool pinned = fits_pinned && pin(driver, place, bytes);
     if (!pinned && !fits_pageable) {
         addresses().give_back(place);
