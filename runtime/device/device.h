@@ -117,9 +117,12 @@ public:
     // Whether calls that wait for all work on the device, and keep others out meanwhile, are held back from
     // now on: something may not end.
     virtual void hold_wide_calls(bool) {}
-    // Whether such calls wait for the launches that were there before them ahead of the driver, from now on:
-    // one of these may not end.
+    // Whether such calls wait ahead of the driver, from now on, for the launches that were there before them
+    // and for all of tenants with a limit (LaunchOf): one of these may not end.
     virtual void watch_launches(bool) {}
+    // For the thread of a guest whose kernels may not end, ahead of a launch: waits while such calls are kept
+    // from their moment by launches like this one alone, for `longest` at most. False: the guest leaves.
+    virtual bool stand_back(Clock::duration /*longest*/) { return true; }
     // Those of such calls that were put off, if they need not wait now. To be called from time to time while
     // launches are watched.
     virtual void make_deferred_calls() {}

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/held_up.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
@@ -191,6 +192,10 @@ public:
     uint32_t journal_name_of_moves() const { return moves_name_; }
     uint32_t journal_treatment_of_moves() const { return moves_treatment_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
+    // For a tenant with a limit for its kernels. launch_of(): as the device is told. stand_back(): ahead of
+    // each launch (Device::stand_back()).
+    device::LaunchOf launch_of(uint32_t kernel) const { return {id_, kernel, dispatched_->limited()}; }
+    CUresult stand_back() const { return dispatched_->limited() ? stand_back_for_calls() : CUDA_SUCCESS; }
     bool closing() const { return closing_.load(); }
     int32_t pid() const { return pid_; }
     // For `smt status`. Each session has a counter of its own: lanes of all sessions would contend for one.
@@ -216,6 +221,7 @@ public:
     bool take_output(char* to, size_t capacity, size_t* bytes);  // true: more is left
 
 private:
+    CUresult stand_back_for_calls() const;
     bool live();
     enum class Begins { kHere, kElsewhere };  // kElsewhere: another process had it
     bool live_on(Begins where);

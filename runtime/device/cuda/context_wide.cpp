@@ -45,7 +45,7 @@ struct State {
     std::shared_timed_mutex gate;
     std::mutex deferred_mutex;
     std::vector<std::function<void()>> deferred;
-    LaunchesAhead::Turn turn = 0;             // of calls that ask once, the latest of them at `asked`;
+    LaunchesAhead::Call once;                 // calls that ask once, the latest of them at `asked`;
     Clock::time_point asked{};                // both with the gate held exclusively
     std::atomic<bool> held{false};            // hold_context_wide_calls()
     std::atomic<int> wanted{0};               // calls that look for their moment,
@@ -83,24 +83,25 @@ void defer(std::function<void()> call) {
     state.deferred.push_back(std::move(call));
 }
 
-// How a call asks for its moment: again and again, or, without a turn of its own, once.
+// How a call asks for its moment, again and again.
 struct Asking {
-    LaunchesAhead::Turn* turn = nullptr;
+    LaunchesAhead::Call call;
     bool behind_kernels = false;  // out: there was none for a kernel that may not end
 };
 
-// With the gate held exclusively.
-bool kernels_ahead(LaunchesAhead::Turn* turn) {
+// With the gate held exclusively. `call`: null: one that asks once.
+bool kernels_ahead(LaunchesAhead::Call* call) {
     if (state.held.load()) return true;
     if (!state.launches_watched.load()) return false;
-    if (!turn) {
+    if (!call) {
         const Clock::time_point now = Clock::now();
-        if (now - std::exchange(state.asked, now) > kForgotten) state.turn = 0;
-        turn = &state.turn;
+        if (now - std::exchange(state.asked, now) > kForgotten) state.once = {};
+        call = &state.once;
     }
-    const bool ahead = state.launches.ahead(turn);
-    if (!ahead) *turn = 0;
-    return ahead;
+    const LaunchesAhead::Front front = state.launches.front(call, state.patience);
+    // What a stream waits for may come behind a launch.
+    if (front == LaunchesAhead::Front::kLater && !state.waits.any()) state.launches.keep_back();
+    return front != LaunchesAhead::Front::kNone;
 }
 
 thread_local bool quiet_here = false;  // the thread is between begin_quiet() and end_quiet()
@@ -117,7 +118,7 @@ public:
             quiet_ = false;
             return;
         }
-        const bool behind_kernels = kernels_ahead(asking ? asking->turn : nullptr);
+        const bool behind_kernels = kernels_ahead(asking ? &asking->call : nullptr);
         if (asking) asking->behind_kernels = behind_kernels;
         quiet_ = !behind_kernels && !state.waits.any();
         if (quiet_) make_deferred();
@@ -197,8 +198,7 @@ struct Guarded<member> {
         return CUDA_SUCCESS;
     }
     static CUresult in_time(Arguments... arguments) {
-        LaunchesAhead::Turn turn = 0;
-        Asking asking{&turn};
+        Asking asking;
         CUresult status = attempt(&asking, arguments...);
         if (status != CUDA_ERROR_NOT_READY) return status;
         Patience patience;
@@ -277,7 +277,7 @@ CUresult launch(CUstream stream, const Enqueue& enqueue) {
     if (!state.launches_watched.load(std::memory_order_relaxed) || captures(stream)) return enqueue();
     std::shared_lock lock(state.gate);
     const CUresult status = enqueue();
-    if (status == CUDA_SUCCESS) state.launches.note(stream);
+    if (status == CUDA_SUCCESS) state.launches.note(stream, launch_of_thread());
     return status;
 }
 
@@ -350,6 +350,10 @@ void hold_context_wide_calls(bool hold) { state.held.store(hold); }
 
 void watch_launches(bool watch) {
     if (state.launches_watched.exchange(watch) && !watch) state.launches.forget();
+}
+
+bool stand_back_for_calls(Clock::duration longest) {
+    return !state.launches_watched.load(std::memory_order_relaxed) || state.launches.stand_back(longest);
 }
 
 void make_deferred_calls() {
