@@ -55,8 +55,9 @@ const char* name_of_waits();  // null: none
 // Whose launches the calling thread makes: for a device that watches them (Device::watch_launches()).
 struct LaunchOf {
     uint32_t session = 0;
-    uint32_t name = 0;     // of the kernel, in the journal
-    bool limited = false;  // its tenant has a limit for its kernels
+    uint32_t name = 0;                 // of the kernel, in the journal
+    std::chrono::nanoseconds limit{};  // that its tenant has for its kernels; zero: none
+    bool limited() const { return limit != std::chrono::nanoseconds::zero(); }
 };
 class LaunchesOf {  // while it exists
 public:

@@ -70,8 +70,10 @@ public:
     void end_because(const std::string& why);  // the same for a fault of its own, which is logged
     // Any thread: from now on every call of the client returns `fatal`. The program prints `why`.
     void poison(CUresult fatal, const std::string& why);
-    // Any thread: the same, and no record has an effect any more, while the context goes on. What of its work
-    // can be stopped is; works(): the rest is not over yet.
+    // Any thread, and it takes no lock: the same for a process that ends at once (standstill.h).
+    void lose(CUresult fatal, const std::string& why);
+    // Any thread: as poison(), and no record has an effect any more, while the context goes on. What of its
+    // work can be stopped is; works(): the rest is not over yet.
     void end_work(CUresult fatal, const std::string& why);
     bool works();
     CUresult ended_with() const { return static_cast<CUresult>(ended_with_.load(std::memory_order_relaxed)); }
@@ -194,7 +196,7 @@ public:
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     // For a tenant with a limit for its kernels. launch_of(): as the device is told. stand_back(): ahead of
     // each launch (Device::stand_back()).
-    device::LaunchOf launch_of(uint32_t kernel) const { return {id_, kernel, dispatched_->limited()}; }
+    device::LaunchOf launch_of(uint32_t kernel) const { return {id_, kernel, dispatched_->kernel_limit}; }
     CUresult stand_back() const { return dispatched_->limited() ? stand_back_for_calls() : CUDA_SUCCESS; }
     bool closing() const { return closing_.load(); }
     int32_t pid() const { return pid_; }

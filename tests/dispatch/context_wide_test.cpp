@@ -195,7 +195,7 @@ TEST_CASE("a session that goes on in another process makes no call that is put o
 namespace {
 
 using Front = LaunchesAhead::Front;
-constexpr LaunchOf kFree{.session = 1}, kLimited{.session = 2, .limited = true};
+constexpr LaunchOf kFree{.session = 1}, kLimited{.session = 2, .limit = 1s};
 
 // The driver of a class that notes launches: its events, and which streams are busy.
 std::map<CUevent, CUstream> recorded;

@@ -352,11 +352,14 @@ void watch_launches(bool watch) {
     if (state.launches_watched.exchange(watch) && !watch) state.launches.forget();
 }
 
+std::vector<WatchedLaunch> watched_launches() { return state.launches.under_way(); }
+
 bool stand_back_for_calls(Clock::duration longest) {
     return !state.launches_watched.load(std::memory_order_relaxed) || state.launches.stand_back(longest);
 }
 
 void make_deferred_calls() {
+    if (state.launches_watched.load()) state.launches.look();
     {
         std::lock_guard lock(state.deferred_mutex);
         if (state.deferred.empty()) return;

@@ -27,9 +27,11 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/device/cuda/stream_waits.h"
+#include "runtime/device/device.h"
 
 namespace smt::runtime::device {
 
@@ -41,6 +43,9 @@ void hold_context_wide_calls(bool hold);
 
 // Device::watch_launches().
 void watch_launches(bool watch);
+
+// Device::watched_launches().
+std::vector<WatchedLaunch> watched_launches();
 
 // Device::stand_back().
 bool stand_back_for_calls(std::chrono::steady_clock::duration longest);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "runtime/device/device.h"
-
 namespace smt::runtime::device {
 
 namespace {
@@ -25,11 +23,14 @@ bool LaunchesAhead::take(CUevent* event) {
 void LaunchesAhead::note(CUstream stream, const LaunchOf& launch) {
     std::lock_guard lock(mutex_);
     Last& last = last_[stream];
-    last.limited |= launch.limited;
+    last.limited |= launch.limited();
     const bool there = last.behind || take(&last.behind);
+    if (there) show(stream, last.behind, launch);
     if (there && real_.cuEventRecord(last.behind, stream) == CUDA_SUCCESS) return;
     if (last.behind) free_.push_back(last.behind);
     last_.erase(stream);
+    std::lock_guard shown_lock(shown_mutex_);
+    shown_.erase(stream);
 }
 
 LaunchesAhead::Front LaunchesAhead::front(Call* call, Clock::duration patience) {
@@ -39,11 +40,7 @@ LaunchesAhead::Front LaunchesAhead::front(Call* call, Clock::duration patience) 
         for (const auto& [stream, last] : last_) awaited_.push_back({last.behind, call->turn});
         last_.clear();
     }
-    std::erase_if(awaited_, [this](const Awaited& each) {
-        const bool over = is_over(each.behind);
-        if (over) free_.push_back(each.behind);
-        return over;
-    });
+    std::erase_if(awaited_, [this](const Awaited& each) { return is_over(each.behind); });
     if (std::ranges::any_of(awaited_, [&](const Awaited& each) { return each.turn <= call->turn; }))
         return Front::kEarlier;
     if (any_limited()) {
@@ -55,13 +52,38 @@ LaunchesAhead::Front LaunchesAhead::front(Call* call, Clock::duration patience) 
     return Front::kNone;
 }
 
+void LaunchesAhead::show(CUstream stream, CUevent behind, const LaunchOf& launch) {
+    std::lock_guard lock(shown_mutex_);
+    Shown& shown = shown_[stream];
+    if (!shown.behind) shown.what.since = Clock::now();
+    shown.behind = behind;
+    shown.what.launch = launch;
+}
+
+bool LaunchesAhead::is_over(CUevent event) {
+    if (real_.cuEventQuery(event) == CUDA_ERROR_NOT_READY) return false;
+    free_.push_back(event);
+    std::lock_guard lock(shown_mutex_);
+    std::erase_if(shown_, [event](const auto& each) { return each.second.behind == event; });
+    return true;
+}
+
+std::vector<WatchedLaunch> LaunchesAhead::under_way() const {
+    std::lock_guard lock(shown_mutex_);
+    std::vector<WatchedLaunch> all;
+    for (const auto& [stream, shown] : shown_) all.push_back(shown.what);
+    return all;
+}
+
+void LaunchesAhead::look() {
+    std::lock_guard lock(mutex_);
+    std::erase_if(last_, [this](const auto& each) { return is_over(each.second.behind); });
+}
+
 // Of the launches that no call has asked about.
 bool LaunchesAhead::any_limited() {
-    std::erase_if(last_, [this](const auto& each) {
-        const bool over = each.second.limited && is_over(each.second.behind);
-        if (over) free_.push_back(each.second.behind);
-        return over;
-    });
+    std::erase_if(last_,
+                  [this](const auto& each) { return each.second.limited && is_over(each.second.behind); });
     return std::ranges::any_of(last_, [](const auto& each) { return each.second.limited; });
 }
 
@@ -71,6 +93,8 @@ void LaunchesAhead::forget() {
     for (const Awaited& each : awaited_) free_.push_back(each.behind);
     last_.clear();
     awaited_.clear();
+    std::lock_guard shown_lock(shown_mutex_);
+    shown_.clear();
 }
 
 bool LaunchesAhead::kept_back() const {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
-#include "runtime/device/held_up.h"
+#include "runtime/device/device.h"
 
 namespace smt::runtime::device {
 
@@ -39,7 +39,9 @@ public:
 
     void note(CUstream stream, const LaunchOf& launch);  // it was enqueued there
     Front front(Call* call, Clock::duration patience);
-    void forget();  // nothing is noted any more
+    void look();                                   // which of those that no call waits for are over
+    void forget();                                 // nothing is noted any more
+    std::vector<WatchedLaunch> under_way() const;  // Device::watched_launches()
 
     // For the thread of a session with a limit, ahead of its launch: waits while a call waits for later
     // launches only (keep_back(): called each time that it has asked), for `longest` at most. False: the
@@ -52,12 +54,17 @@ private:
         CUevent behind = nullptr;
         bool limited = false;
     };
+    struct Shown {
+        CUevent behind = nullptr;
+        WatchedLaunch what;
+    };
     struct Awaited {
         CUevent behind;  // the last launch that was noted of a stream
         uint64_t turn;   // the first that waits for it
     };
     bool take(CUevent* event);
-    bool is_over(CUevent event) const { return real_.cuEventQuery(event) != CUDA_ERROR_NOT_READY; }
+    bool is_over(CUevent event);
+    void show(CUstream stream, CUevent behind, const LaunchOf& launch);
     bool any_limited();
     bool kept_back() const;
 
@@ -68,6 +75,8 @@ private:
     std::vector<CUevent> free_;
     uint64_t turns_ = 0;
     std::atomic<Clock::rep> asked_{0};
+    mutable std::mutex shown_mutex_;  // a leaf lock, held over no call of the driver
+    std::unordered_map<CUstream, Shown> shown_;
 };
 
 }  // namespace smt::runtime::device
