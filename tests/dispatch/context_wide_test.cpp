@@ -27,6 +27,8 @@ using namespace std::chrono_literals;
 
 // A stream is idle or not; an event is over when the wait before it is.
 std::atomic<CUresult> stream_state{CUDA_SUCCESS}, event_state{CUDA_SUCCESS};
+std::atomic<bool> launches_last{false};
+std::atomic<int> launches_made{0};
 constexpr uintptr_t kLater = 99;  // a stream with a state of its own
 std::atomic<CUresult> later_state{CUDA_SUCCESS};
 std::mutex later_mutex;
@@ -81,7 +83,10 @@ DriverApi& guarded_driver() {
         real.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
         real.cuGraphLaunch = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
         real.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                 unsigned, CUstream, void**, void**) { return CUDA_SUCCESS; };
+                                 unsigned, CUstream, void**, void**) {
+            if (launches_last) std::this_thread::sleep_for(200us);
+            return ++launches_made, CUDA_SUCCESS;
+        };
         guard_context_wide_calls(real, 20ms);
         return real;
     }();
@@ -174,6 +179,28 @@ TEST_CASE("calls that wait for the whole context are put off behind launches, of
     make_deferred_calls();
     CHECK(memory_freed == 1);
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+    watch_launches(false);
+}
+
+TEST_CASE("launches that are made all the time let a call by") {
+    constexpr int kThreads = 24,
+                  kMost = 3000;  // launches of each thread, of which some are always being made
+    DriverApi& driver = guarded_driver();
+    event_state = CUDA_SUCCESS;
+    functions_loaded = launches_made = 0;
+    watch_launches(true);
+    launches_last = true;
+    std::vector<std::thread> launching;
+    for (uintptr_t i = 0; i < kThreads; ++i)
+        launching.emplace_back([&, i] {
+            for (int n = 0; n < kMost && functions_loaded == 0; ++n)
+                driver.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream(i), nullptr, nullptr);
+        });
+    while (launches_made < kThreads) std::this_thread::yield();
+    CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+    CHECK(launches_made < kThreads * kMost / 2);
+    for (std::thread& each : launching) each.join();
+    launches_last = false;
     watch_launches(false);
 }
 

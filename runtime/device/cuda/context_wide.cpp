@@ -48,6 +48,7 @@ struct State {
     LaunchesAhead::Call once;                 // calls that ask once, the latest of them at `asked`;
     Clock::time_point asked{};                // both with the gate held exclusively
     std::atomic<bool> held{false};            // hold_context_wide_calls()
+    std::atomic<int> knocks{0};               // calls that launches let by (QuietGate::take())
     std::atomic<int> wanted{0};               // calls that look for their moment,
     std::atomic<Clock::rep> wanted_since{0};  // the first of them
     std::atomic<bool> graphs_wait{false};     // some graph holds a host function or waits for a value
@@ -87,6 +88,7 @@ void defer(std::function<void()> call) {
 struct Asking {
     LaunchesAhead::Call call;
     bool behind_kernels = false;  // out: there was none for a kernel that may not end
+    int found_taken = 0;          // so many times in a row launches had the gate
 };
 
 // With the gate held exclusively. `call`: null: one that asks once.
@@ -112,12 +114,8 @@ public:
     explicit QuietGate(Asking* asking = nullptr) : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
         // A launch that is watched may wait in the driver, where its queue is full.
-        if (!state.launches_watched.load())
-            lock_.lock();
-        else if (!lock_.try_lock_for(kPoll)) {
-            quiet_ = false;
-            return;
-        }
+        quiet_ = state.launches_watched.load() ? take(asking) : (lock_.lock(), true);
+        if (!quiet_) return;
         const bool behind_kernels = kernels_ahead(asking ? &asking->call : nullptr);
         if (asking) asking->behind_kernels = behind_kernels;
         quiet_ = !behind_kernels && !state.waits.any();
@@ -127,6 +125,16 @@ public:
     void keep() { lock_.release(); }  // held until the thread unlocks it itself
 
 private:
+    // The lock prefers launches that come. A call that does not get it for them has them wait for a moment.
+    bool take(Asking* asking) {
+        const bool knocks = asking && asking->found_taken >= kPolite;
+        if (knocks) state.knocks.fetch_add(1);
+        const bool taken = lock_.try_lock_for(kPoll);
+        if (knocks) state.knocks.fetch_sub(1);
+        if (asking) asking->found_taken = taken ? 0 : asking->found_taken + 1;
+        return taken;
+    }
+
     std::unique_lock<std::shared_timed_mutex> lock_;
     bool quiet_ = true;
 };
@@ -275,6 +283,8 @@ CUresult host_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependen
 template <typename Enqueue>
 CUresult launch(CUstream stream, const Enqueue& enqueue) {
     if (!state.launches_watched.load(std::memory_order_relaxed) || captures(stream)) return enqueue();
+    for (const Clock::time_point until = Clock::now() + kPoll; state.knocks.load() && Clock::now() < until;)
+        std::this_thread::yield();
     std::shared_lock lock(state.gate);
     const CUresult status = enqueue();
     if (status == CUDA_SUCCESS) state.launches.note(stream, launch_of_thread());

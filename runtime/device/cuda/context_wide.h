@@ -23,7 +23,8 @@
 // kernel that does not end would delay them for ever, and no thread would get into the driver any more. So
 // while a tenant has a limit for its kernels these calls are held back, as by a stream that waits, behind the
 // launches that were there before them and all launches with a limit (launches_ahead.h), and when a kernel
-// makes no progress (server/watchdog.h).
+// makes no progress (server/watchdog.h). Launches have the gate, too, meanwhile. Where they come all the time
+// each waits for a millisecond at most for a call that did not get it.
 #pragma once
 
 #include <chrono>
