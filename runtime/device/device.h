@@ -16,8 +16,10 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/device/held_up.h"
 #include "runtime/device/physical_memory.h"
 #include "runtime/image/core_dump.h"
 #include "runtime/journal/journal.h"
@@ -41,6 +43,12 @@ struct Properties {
     bool loads_wait = false;
     // Kernels of the PTX that it executes get the door (rewriter/ptx/door.h).
     bool puts_doors = false;
+};
+
+// Of a stream, while launches are watched (Device::watch_launches()).
+struct WatchedLaunch {
+    LaunchOf launch;                                // the last one
+    std::chrono::steady_clock::time_point since{};  // of all that time one may have been under way
 };
 
 // A session, as its device uses it.
@@ -117,9 +125,15 @@ public:
     // Whether calls that wait for all work on the device, and keep others out meanwhile, are held back from
     // now on: something may not end.
     virtual void hold_wide_calls(bool) {}
-    // Whether such calls wait for the launches that were there before them ahead of the driver, from now on:
-    // one of these may not end.
+    // Whether such calls wait ahead of the driver, from now on, for the launches that were there before them
+    // and for all of tenants with a limit (LaunchOf): one of these may not end.
     virtual void watch_launches(bool) {}
+    // Those that are not known to be over, by stream. Any thread; no call of the driver, and no lock that is
+    // held over one. make_deferred_calls() looks which are over.
+    virtual std::vector<WatchedLaunch> watched_launches() const { return {}; }
+    // For the thread of a guest whose kernels may not end, ahead of a launch: waits while such calls are kept
+    // from their moment by launches like this one alone, for `longest` at most. False: the guest leaves.
+    virtual bool stand_back(Clock::duration /*longest*/) { return true; }
     // Those of such calls that were put off, if they need not wait now. To be called from time to time while
     // launches are watched.
     virtual void make_deferred_calls() {}

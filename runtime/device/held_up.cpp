@@ -33,6 +33,7 @@ State& state() {
 
 thread_local Guest* guest = nullptr;
 thread_local const char* wait_name = nullptr;
+thread_local LaunchOf launch_of;
 thread_local int depth = 0;  // waits of the thread, of which the outermost counts
 
 uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
@@ -97,6 +98,10 @@ void forget_waits(uint32_t session) {
 NamedWaits::NamedWaits(const char* name) { wait_name = name; }
 NamedWaits::~NamedWaits() { wait_name = nullptr; }
 const char* name_of_waits() { return wait_name; }
+
+LaunchesOf::LaunchesOf(const LaunchOf& launch) { launch_of = launch; }
+LaunchesOf::~LaunchesOf() { launch_of = {}; }
+const LaunchOf& launch_of_thread() { return launch_of; }
 
 Guest* guest_of_thread() { return guest; }
 void set_guest_of_thread(Guest* of) { guest = of; }

@@ -52,6 +52,22 @@ public:
 };
 const char* name_of_waits();  // null: none
 
+// Whose launches the calling thread makes: for a device that watches them (Device::watch_launches()).
+struct LaunchOf {
+    uint32_t session = 0;
+    uint32_t name = 0;                 // of the kernel, in the journal
+    std::chrono::nanoseconds limit{};  // that its tenant has for its kernels; zero: none
+    bool limited() const { return limit != std::chrono::nanoseconds::zero(); }
+};
+class LaunchesOf {  // while it exists
+public:
+    explicit LaunchesOf(const LaunchOf& launch);
+    ~LaunchesOf();
+    LaunchesOf(const LaunchesOf&) = delete;
+    LaunchesOf& operator=(const LaunchesOf&) = delete;
+};
+const LaunchOf& launch_of_thread();
+
 // The session that the calling thread makes calls for; null: none.
 Guest* guest_of_thread();
 void set_guest_of_thread(Guest* guest);  // for Device::enter_thread()

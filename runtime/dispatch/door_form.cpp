@@ -63,6 +63,7 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
     parts_.dispatcher.device().announce(work.entry);
+    const device::LaunchesOf watched(launch_of(work));
     const CUresult status =
         parts_.detour.launch(work.function->function, confinable(work), [&](CUstream where) {
             const CUlaunchConfig config = config_of(work, where);

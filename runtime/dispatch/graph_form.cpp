@@ -19,6 +19,7 @@ CUresult GraphForm::launch(Work& work) {
     work.ctas = work.fits;
     parts_.learner.begin(work).function = nullptr;
     graph_ = work.graph;
+    const device::LaunchesOf watched(launch_of(work));
     return graph_->launch(parts_.stream, work.done != 0, !idle_, &work.run);
 }
 

@@ -15,10 +15,12 @@
 
 #include <cuda.h>
 
+#include "runtime/device/held_up.h"
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/detour.h"
 #include "runtime/dispatch/learner.h"
 #include "runtime/dispatch/markers.h"
+#include "runtime/dispatch/tenants.h"
 #include "runtime/dispatch/work.h"
 
 namespace smt::runtime::dispatch {
@@ -69,6 +71,9 @@ public:
     virtual void settle_run(Work& work, bool /*halted*/) { settle(work); }  // for the run of quota mode
 
 protected:
+    device::LaunchOf launch_of(const Work& work) const {  // for the driver's calls that make it
+        return {parts_.tenant.session, work.entry.name, parts_.tenant.kernel_limit};
+    }
     void note_refusal();  // to the journal, if a kernel cannot be confined
     const Parts parts_;
 };

@@ -156,6 +156,7 @@ CUresult PersistentForm::launch_workers(Work& work, CUstream stream, const smt::
                      &bytes, CU_LAUNCH_PARAM_END};
     parts_.dispatcher.device().announce(work.entry);
     used_ = true;
+    const device::LaunchesOf watched(launch_of(work));
     return parts_.dispatcher.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0],
                                                      work.block[1], work.block[2], work.shared_bytes, stream,
                                                      nullptr, whole);

@@ -24,7 +24,7 @@ bool may_stop(Tenants::Stops stops, const Tenant& tenant, const Tenant& in_favou
 
 namespace {
 
-bool has_limit(const Tenants::Pointer& tenant) { return tenant->kernel_limit != schedule::Duration::zero(); }
+bool has_limit(const Tenants::Pointer& tenant) { return tenant->limited(); }
 
 }  // namespace
 

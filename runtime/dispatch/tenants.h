@@ -40,8 +40,9 @@ struct Tenant {
     bool timed = false;             // another measurement times them: durations are not learnt here
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
-    schedule::Target target;                     // of a service; nothing: a best-effort tenant
-    schedule::Duration kernel_limit{};           // without progress (kernel_watch.h); zero: none
+    schedule::Target target;            // of a service; nothing: a best-effort tenant
+    schedule::Duration kernel_limit{};  // without progress (kernel_watch.h); zero: none
+    bool limited() const { return kernel_limit != schedule::Duration::zero(); }
     std::atomic<uint64_t> launched{0}, over{0};  // launches, of a service; those that are over
     Activity activity;                           // of a service
     uint32_t journal_name = 0;

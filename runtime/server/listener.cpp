@@ -127,7 +127,7 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
-            if (standby_ && owner_.server && !handed_over_) standby_->tick(*owner_.server, listen_, lock_);
+            if (standby_ && owner_.server && !handed_over_) tick_standby();
             if (standby_ && owner_.server && owner_.server->holds()) hand_over(*standby_);
         } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
@@ -136,6 +136,11 @@ bool Listener::run() {
     }
     close_door();
     return wind_up();
+}
+
+void Listener::tick_standby() {
+    const Standstill::Calls calls(owner_.server->standstill(), Standstill::kSlow);
+    standby_->tick(*owner_.server, listen_, lock_);
 }
 
 void Listener::wait(int milliseconds) {

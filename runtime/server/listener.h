@@ -45,6 +45,7 @@ public:
 private:
     bool watch(std::string& error);
     void hand_over(Standby& standby);
+    void tick_standby();
     void wait(int milliseconds);
     void accept_all();
     void take(int socket);

@@ -174,6 +174,9 @@ std::unique_ptr<Standby> expect_takeover(const Options& options, Server& server,
     server.expect_takeover([each = standby.get()] { return each->ready(); },
                            [each = standby.get()] { return each->comes(); },
                            [&listener] { listener.wake(); });
+    server.standstill().ends_by([each = standby.get()](const std::string& why, const std::string& tenant) {
+        each->ends(why, tenant);
+    });
     listener.stand_in(standby.get(), lock);
     return standby;
 }
@@ -289,7 +292,7 @@ int stand_by(const Options& options, const Files& files) {
     if (!log_to(files.log)) return fail("cannot write " + files.log);
     journal::Writer journal(files.journal);
     if (!journal.error().empty()) log_line("no journal: " + journal.error());
-    log_line(successor.crashed() ? "this process takes over from one that crashed or was killed"
+    log_line(successor.crashed() ? "this process takes over from one that " + successor.how_it_ended()
                                  : "this process takes over from one whose context a fault has lost");
     log_line(line_about_keeper(device->physical_memory().keeper_pid()));
     return serve_device(options, files, *device, device_printf, journal, successor.lock(), &successor);

@@ -94,6 +94,7 @@ void Server::write(const std::string& line, const Session* of) {
 }
 
 void Server::add(Session& session) {
+    if (session.dispatched().limited()) standstill_.add(session);
     std::lock_guard lock(mutex_);
     if (std::any_of(sessions_.begin(), sessions_.end(), [&](const Session* each) {
             return each->tenant() == session.tenant() && each->gate().closed(LaneGate::kSuspended) &&
@@ -106,6 +107,7 @@ void Server::add(Session& session) {
 }
 
 void Server::remove(Session& session) {
+    standstill_.remove(session);
     std::lock_guard lock(mutex_);
     if (std::erase(sessions_, &session)) launches_ += session.launches();
 }
@@ -167,6 +169,7 @@ void Server::open_gates(const std::string& tenant) {
 }
 
 void Server::keep(std::unique_ptr<Session> session) {
+    standstill_.remove(*session);
     std::lock_guard lock(mutex_);
     if (std::erase(sessions_, session.get())) launches_ += session->launches();
     kept_.push_back(std::move(session));
@@ -371,6 +374,7 @@ void Server::tick() {
     note_left_out();
     addresses_.lock_later();
     if (const std::string news = device_.physical_memory().news(); !news.empty()) note(news);
+    const Standstill::Calls calls(standstill_);
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status);

@@ -31,6 +31,7 @@
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
 #include "runtime/server/sharing.h"
+#include "runtime/server/standstill.h"
 #include "runtime/server/suspension.h"
 #include "runtime/server/takeover/offences.h"
 #include "runtime/server/watchdog.h"
@@ -130,6 +131,7 @@ public:
     void decided() { holds_.store(false), decided_.store(true); }  // each of them has left or was given up
     const std::string& fault_text() const { return fault_; }       // once fatal()
     Offences& offences() { return offences_; }
+    Standstill& standstill() { return standstill_; }
     // Launches that were under way at a fault (takeover/reissue.cpp). reissue(): held while those of a
     // session are executed again. suspected(): kernels of the tenant were under way at the fault.
     std::mutex& reissue() { return reissue_; }
@@ -203,6 +205,8 @@ private:
     uint64_t others_ = 0, cleared_ = 0;
     Offences offences_;
     Watchdog watchdog_{*this};
+    Standstill standstill_{device_,
+                           [this](uint32_t name) { return journal::Reader(journal_.path()).name(name); }};
     std::string fault_;       // description of the fault; set before fatal_
     std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};

@@ -219,6 +219,19 @@ void Session::poison(CUresult fatal, const std::string& why) {
     gate_.open_all();  // calls that wait there return the error, too
 }
 
+void Session::lose(CUresult fatal, const std::string& why) {
+    protocol::SessionHeader& header = arena_.header();
+    std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
+    header.fatal.store(fatal);
+}
+
+// A launch of it that is under way may wait for this one, and is not to be over its limit for that.
+CUresult Session::stand_back_for_calls() const {
+    constexpr schedule::Duration kLongest = std::chrono::seconds(10);
+    return device_.stand_back(std::min(dispatched_->kernel_limit / 2, kLongest)) ? CUDA_SUCCESS
+                                                                                 : CUDA_ERROR_DEINITIALIZED;
+}
+
 std::string Session::called() const { return fmt::format("tenant {} ({}, pid {})", tenant_, program_, pid_); }
 
 std::string Session::kernel_at(const image::FaultSite& site) const {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/held_up.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
@@ -69,8 +70,10 @@ public:
     void end_because(const std::string& why);  // the same for a fault of its own, which is logged
     // Any thread: from now on every call of the client returns `fatal`. The program prints `why`.
     void poison(CUresult fatal, const std::string& why);
-    // Any thread: the same, and no record has an effect any more, while the context goes on. What of its work
-    // can be stopped is; works(): the rest is not over yet.
+    // Any thread, and it takes no lock: the same for a process that ends at once (standstill.h).
+    void lose(CUresult fatal, const std::string& why);
+    // Any thread: as poison(), and no record has an effect any more, while the context goes on. What of its
+    // work can be stopped is; works(): the rest is not over yet.
     void end_work(CUresult fatal, const std::string& why);
     bool works();
     CUresult ended_with() const { return static_cast<CUresult>(ended_with_.load(std::memory_order_relaxed)); }
@@ -191,6 +194,10 @@ public:
     uint32_t journal_name_of_moves() const { return moves_name_; }
     uint32_t journal_treatment_of_moves() const { return moves_treatment_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
+    // For a tenant with a limit for its kernels. launch_of(): as the device is told. stand_back(): ahead of
+    // each launch (Device::stand_back()).
+    device::LaunchOf launch_of(uint32_t kernel) const { return {id_, kernel, dispatched_->kernel_limit}; }
+    CUresult stand_back() const { return dispatched_->limited() ? stand_back_for_calls() : CUDA_SUCCESS; }
     bool closing() const { return closing_.load(); }
     int32_t pid() const { return pid_; }
     // For `smt status`. Each session has a counter of its own: lanes of all sessions would contend for one.
@@ -216,6 +223,7 @@ public:
     bool take_output(char* to, size_t capacity, size_t* bytes);  // true: more is left
 
 private:
+    CUresult stand_back_for_calls() const;
     bool live();
     enum class Begins { kHere, kElsewhere };  // kElsewhere: another process had it
     bool live_on(Begins where);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,10 +27,18 @@ using namespace std::chrono_literals;
 
 // A stream is idle or not; an event is over when the wait before it is.
 std::atomic<CUresult> stream_state{CUDA_SUCCESS}, event_state{CUDA_SUCCESS};
+std::atomic<bool> launches_last{false};
+std::atomic<int> launches_made{0};
+constexpr uintptr_t kLater = 99;  // a stream with a state of its own
+std::atomic<CUresult> later_state{CUDA_SUCCESS};
+std::mutex later_mutex;
+std::set<CUevent> later_events;
 std::atomic<int> looked{0}, functions_loaded{0};
 unsigned memory_freed = 0, modules_unloaded = 0;
 std::mutex written_mutex;
 std::map<CUdeviceptr, uint32_t> written;
+
+CUstream stream(uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
 // Once in a process: the gate keeps the table that it was given.
 DriverApi& guarded_driver() {
@@ -45,8 +54,15 @@ DriverApi& guarded_driver() {
             *event = reinterpret_cast<CUevent>(++events);
             return CUDA_SUCCESS;
         };
-        real.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
-        real.cuEventQuery = [](CUevent) { return ++looked, event_state.load(); };
+        real.cuEventRecord = [](CUevent event, CUstream where) {
+            std::lock_guard lock(later_mutex);
+            where == stream(kLater) ? (void)later_events.insert(event) : (void)later_events.erase(event);
+            return CUDA_SUCCESS;
+        };
+        real.cuEventQuery = [](CUevent event) {
+            std::lock_guard lock(later_mutex);
+            return ++looked, later_events.contains(event) ? later_state.load() : event_state.load();
+        };
         real.cuMemsetD32Async = [](CUdeviceptr address, unsigned value, size_t, CUstream) {
             std::lock_guard lock(written_mutex);
             written[address] = value;
@@ -67,7 +83,10 @@ DriverApi& guarded_driver() {
         real.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
         real.cuGraphLaunch = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
         real.cuLaunchKernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                 unsigned, CUstream, void**, void**) { return CUDA_SUCCESS; };
+                                 unsigned, CUstream, void**, void**) {
+            if (launches_last) std::this_thread::sleep_for(200us);
+            return ++launches_made, CUDA_SUCCESS;
+        };
         guard_context_wide_calls(real, 20ms);
         return real;
     }();
@@ -102,8 +121,6 @@ public:
     explicit Acting(Session& session) { set_guest_of_thread(&session); }
     ~Acting() { set_guest_of_thread(nullptr); }
 };
-
-CUstream stream(uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
 }  // namespace
 
@@ -165,6 +182,28 @@ TEST_CASE("calls that wait for the whole context are put off behind launches, of
     watch_launches(false);
 }
 
+TEST_CASE("launches that are made all the time let a call by") {
+    constexpr int kThreads = 24,
+                  kMost = 3000;  // launches of each thread, of which some are always being made
+    DriverApi& driver = guarded_driver();
+    event_state = CUDA_SUCCESS;
+    functions_loaded = launches_made = 0;
+    watch_launches(true);
+    launches_last = true;
+    std::vector<std::thread> launching;
+    for (uintptr_t i = 0; i < kThreads; ++i)
+        launching.emplace_back([&, i] {
+            for (int n = 0; n < kMost && functions_loaded == 0; ++n)
+                driver.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream(i), nullptr, nullptr);
+        });
+    while (launches_made < kThreads) std::this_thread::yield();
+    CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+    CHECK(launches_made < kThreads * kMost / 2);
+    for (std::thread& each : launching) each.join();
+    launches_last = false;
+    watch_launches(false);
+}
+
 TEST_CASE("a session that goes on in another process makes no call that is put off") {
     DriverApi& driver = guarded_driver();
     Session held(1, "held");
@@ -180,9 +219,15 @@ TEST_CASE("a session that goes on in another process makes no call that is put o
     CHECK(functions_loaded == 0);
 }
 
-TEST_CASE("launches that were there are waited for, and not those that come meanwhile") {
-    static std::map<CUevent, CUstream> recorded;
-    static std::map<CUstream, bool> busy;
+namespace {
+
+using Front = LaunchesAhead::Front;
+constexpr LaunchOf kFree{.session = 1}, kLimited{.session = 2, .limit = 1s};
+
+// The driver of a class that notes launches: its events, and which streams are busy.
+std::map<CUevent, CUstream> recorded;
+std::map<CUstream, bool> busy;
+DriverApi driver_of_events() {
     recorded.clear(), busy.clear();
     DriverApi real{};
     real.cuEventCreate = [](CUevent* event, unsigned) {
@@ -194,27 +239,110 @@ TEST_CASE("launches that were there are waited for, and not those that come mean
     real.cuEventQuery = [](CUevent event) {
         return busy[recorded[event]] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
+    return real;
+}
+
+}  // namespace
+
+TEST_CASE("launches without a limit are waited for if they were there, and not if they come meanwhile") {
+    const DriverApi real = driver_of_events();
     LaunchesAhead launches(real);
-    LaunchesAhead::Turn first = 0, second = 0, third = 0;
-    CHECK_FALSE(launches.ahead(&first));
-    first = 0;
+    LaunchesAhead::Call first, second, third;
+    const auto front = [&](LaunchesAhead::Call& call) { return launches.front(&call, 1h); };
+    CHECK(front(first) == Front::kNone);
     busy[stream(1)] = busy[stream(2)] = true;
-    launches.note(stream(1));
-    launches.note(stream(1));
-    CHECK(launches.ahead(&first));
-    launches.note(stream(2));
-    CHECK(launches.ahead(&first));
-    CHECK(launches.ahead(&second));
+    launches.note(stream(1), kFree);
+    launches.note(stream(1), kFree);
+    CHECK(front(first) == Front::kEarlier);
+    launches.note(stream(2), kFree);
+    CHECK(front(first) == Front::kEarlier);
+    CHECK(front(second) == Front::kEarlier);
     busy[stream(1)] = false;
-    CHECK_FALSE(launches.ahead(&first));
-    CHECK(launches.ahead(&second));  // the second stream's was there when this one came
+    CHECK(front(first) == Front::kNone);
+    CHECK(front(second) == Front::kEarlier);  // the second stream's was there when this one came
     busy[stream(2)] = false;
-    CHECK_FALSE(launches.ahead(&second));
+    CHECK(front(second) == Front::kNone);
     busy[stream(1)] = true;
-    launches.note(stream(1));
+    launches.note(stream(1), kFree);
     launches.forget();
-    CHECK_FALSE(launches.ahead(&third));
+    CHECK(front(third) == Front::kNone);
     CHECK(recorded.size() == 2);
+}
+
+TEST_CASE("launches with a limit are waited for whenever they came, and none is forgotten") {
+    const DriverApi real = driver_of_events();
+    LaunchesAhead launches(real);
+    LaunchesAhead::Call call;
+    busy[stream(1)] = busy[stream(2)] = busy[stream(3)] = true;
+    launches.note(stream(1), kFree);
+    REQUIRE(launches.front(&call, 1h) == Front::kEarlier);
+    launches.note(stream(2), kLimited);
+    launches.note(stream(3), kFree);
+    busy[stream(1)] = false;
+    CHECK(launches.front(&call, 1h) == Front::kLater);
+    busy[stream(2)] = false;
+    launches.note(stream(1), kLimited);  // on a stream that had another one's
+    busy[stream(1)] = true;
+    CHECK(launches.front(&call, 1h) == Front::kLater);
+    busy[stream(1)] = false;
+    CHECK(launches.front(&call, 1h) == Front::kNone);
+    CHECK(call.turn == 0);                                  // its next moment is another one
+    REQUIRE(launches.front(&call, 1h) == Front::kEarlier);  // the third stream's is still under way
+}
+
+TEST_CASE("a call does not wait for ever for launches that never cease") {
+    const DriverApi real = driver_of_events();
+    LaunchesAhead launches(real);
+    LaunchesAhead::Call call;
+    busy[stream(1)] = true;
+    launches.note(stream(1), kFree);
+    REQUIRE(launches.front(&call, 0h) == Front::kEarlier);
+    busy[stream(1)] = false;
+    busy[stream(2)] = true;
+    launches.note(stream(2), kLimited);
+    call.behind = LaunchesAhead::Clock::now() - 1h;
+    CHECK(launches.front(&call, 2h) == Front::kLater);
+    CHECK(launches.front(&call, 1h) == Front::kNone);
+}
+
+TEST_CASE("launches with a limit stand back while a call waits for later ones alone") {
+    DriverApi& driver = guarded_driver();
+    Session limited(1, "limited"), loader(2, "loader");
+    const auto launch_on = [&](uintptr_t number) {
+        const LaunchesOf watched(kLimited);
+        CHECK(driver.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream(number), nullptr, nullptr) ==
+              CUDA_SUCCESS);
+    };
+    watch_launches(true);
+    event_state = later_state = CUDA_ERROR_NOT_READY;
+    functions_loaded = 0;
+    launch_on(1);
+    std::thread loads([&] {
+        const Acting acting(loader);
+        CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+    });
+    while (!longest_wait(loader.id())) std::this_thread::yield();  // it has asked
+    CHECK(stand_back_for_calls(1h));                               // the launch was there before it
+    launch_on(kLater);
+    event_state = CUDA_SUCCESS;
+    std::thread launches([&] {
+        const Acting acting(limited);
+        while (stand_back_for_calls(1h)) {
+        }
+    });
+    const auto stands_back = [&] {
+        const auto wait = longest_wait(limited.id());
+        return wait && wait->by == "a call that waits for its kernels";
+    };
+    while (!stands_back()) std::this_thread::yield();
+    CHECK(functions_loaded == 0);
+    limited.leaves_ = true;
+    launches.join();
+    later_state = CUDA_SUCCESS;
+    loads.join();
+    CHECK(functions_loaded == 1);
+    watch_launches(false);
+    event_state = CUDA_SUCCESS;
 }
 
 TEST_CASE(

@@ -61,6 +61,7 @@ struct Gpus {
 class Fake final : public Backend {
 public:
     CUresult asked(const char* name, const char* format, va_list arguments) override {
+        await_others(name);
         return record(name, format, arguments);
     }
     const char* device_name() const override { return "Fake GPU"; }

@@ -10,6 +10,8 @@ using namespace smt::runtime::device::hosted;
 // Records the call. Not SUCCESS: it was told to fail, or a kernel has faulted (then for good).
 CUresult record(const char* name, const char* format, va_list arguments);
 void fault(CUresult error);
+// Waits where the call has to wait for others (wide.cpp).
+void await_others(const char* name);
 
 void run(const Launch& launch);
 CUresult load(const void* text, std::unique_ptr<Image>* image);

@@ -45,9 +45,10 @@ struct State {
     std::shared_timed_mutex gate;
     std::mutex deferred_mutex;
     std::vector<std::function<void()>> deferred;
-    LaunchesAhead::Turn turn = 0;             // of calls that ask once, the latest of them at `asked`;
+    LaunchesAhead::Call once;                 // calls that ask once, the latest of them at `asked`;
     Clock::time_point asked{};                // both with the gate held exclusively
     std::atomic<bool> held{false};            // hold_context_wide_calls()
+    std::atomic<int> knocks{0};               // calls that launches let by (QuietGate::take())
     std::atomic<int> wanted{0};               // calls that look for their moment,
     std::atomic<Clock::rep> wanted_since{0};  // the first of them
     std::atomic<bool> graphs_wait{false};     // some graph holds a host function or waits for a value
@@ -83,24 +84,26 @@ void defer(std::function<void()> call) {
     state.deferred.push_back(std::move(call));
 }
 
-// How a call asks for its moment: again and again, or, without a turn of its own, once.
+// How a call asks for its moment, again and again.
 struct Asking {
-    LaunchesAhead::Turn* turn = nullptr;
+    LaunchesAhead::Call call;
     bool behind_kernels = false;  // out: there was none for a kernel that may not end
+    int found_taken = 0;          // so many times in a row launches had the gate
 };
 
-// With the gate held exclusively.
-bool kernels_ahead(LaunchesAhead::Turn* turn) {
+// With the gate held exclusively. `call`: null: one that asks once.
+bool kernels_ahead(LaunchesAhead::Call* call) {
     if (state.held.load()) return true;
     if (!state.launches_watched.load()) return false;
-    if (!turn) {
+    if (!call) {
         const Clock::time_point now = Clock::now();
-        if (now - std::exchange(state.asked, now) > kForgotten) state.turn = 0;
-        turn = &state.turn;
+        if (now - std::exchange(state.asked, now) > kForgotten) state.once = {};
+        call = &state.once;
     }
-    const bool ahead = state.launches.ahead(turn);
-    if (!ahead) *turn = 0;
-    return ahead;
+    const LaunchesAhead::Front front = state.launches.front(call, state.patience);
+    // What a stream waits for may come behind a launch.
+    if (front == LaunchesAhead::Front::kLater && !state.waits.any()) state.launches.keep_back();
+    return front != LaunchesAhead::Front::kNone;
 }
 
 thread_local bool quiet_here = false;  // the thread is between begin_quiet() and end_quiet()
@@ -111,13 +114,9 @@ public:
     explicit QuietGate(Asking* asking = nullptr) : lock_(state.gate, std::defer_lock) {
         if (quiet_here) return;
         // A launch that is watched may wait in the driver, where its queue is full.
-        if (!state.launches_watched.load())
-            lock_.lock();
-        else if (!lock_.try_lock_for(kPoll)) {
-            quiet_ = false;
-            return;
-        }
-        const bool behind_kernels = kernels_ahead(asking ? asking->turn : nullptr);
+        quiet_ = state.launches_watched.load() ? take(asking) : (lock_.lock(), true);
+        if (!quiet_) return;
+        const bool behind_kernels = kernels_ahead(asking ? &asking->call : nullptr);
         if (asking) asking->behind_kernels = behind_kernels;
         quiet_ = !behind_kernels && !state.waits.any();
         if (quiet_) make_deferred();
@@ -126,6 +125,16 @@ public:
     void keep() { lock_.release(); }  // held until the thread unlocks it itself
 
 private:
+    // The lock prefers launches that come. A call that does not get it for them has them wait for a moment.
+    bool take(Asking* asking) {
+        const bool knocks = asking && asking->found_taken >= kPolite;
+        if (knocks) state.knocks.fetch_add(1);
+        const bool taken = lock_.try_lock_for(kPoll);
+        if (knocks) state.knocks.fetch_sub(1);
+        if (asking) asking->found_taken = taken ? 0 : asking->found_taken + 1;
+        return taken;
+    }
+
     std::unique_lock<std::shared_timed_mutex> lock_;
     bool quiet_ = true;
 };
@@ -197,8 +206,7 @@ struct Guarded<member> {
         return CUDA_SUCCESS;
     }
     static CUresult in_time(Arguments... arguments) {
-        LaunchesAhead::Turn turn = 0;
-        Asking asking{&turn};
+        Asking asking;
         CUresult status = attempt(&asking, arguments...);
         if (status != CUDA_ERROR_NOT_READY) return status;
         Patience patience;
@@ -275,9 +283,11 @@ CUresult host_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependen
 template <typename Enqueue>
 CUresult launch(CUstream stream, const Enqueue& enqueue) {
     if (!state.launches_watched.load(std::memory_order_relaxed) || captures(stream)) return enqueue();
+    for (const Clock::time_point until = Clock::now() + kPoll; state.knocks.load() && Clock::now() < until;)
+        std::this_thread::yield();
     std::shared_lock lock(state.gate);
     const CUresult status = enqueue();
-    if (status == CUDA_SUCCESS) state.launches.note(stream);
+    if (status == CUDA_SUCCESS) state.launches.note(stream, launch_of_thread());
     return status;
 }
 
@@ -352,7 +362,14 @@ void watch_launches(bool watch) {
     if (state.launches_watched.exchange(watch) && !watch) state.launches.forget();
 }
 
+std::vector<WatchedLaunch> watched_launches() { return state.launches.under_way(); }
+
+bool stand_back_for_calls(Clock::duration longest) {
+    return !state.launches_watched.load(std::memory_order_relaxed) || state.launches.stand_back(longest);
+}
+
 void make_deferred_calls() {
+    if (state.launches_watched.load()) state.launches.look();
     {
         std::lock_guard lock(state.deferred_mutex);
         if (state.deferred.empty()) return;

@@ -22,14 +22,17 @@
 // Long-running work without such waits still delays these calls, and with them all tenants' next calls. A
 // kernel that does not end would delay them for ever, and no thread would get into the driver any more. So
 // while a tenant has a limit for its kernels these calls are held back, as by a stream that waits, behind the
-// launches that were there before them (launches_ahead.h), and when a kernel makes no progress
-// (server/watchdog.h).
+// launches that were there before them and all launches with a limit (launches_ahead.h), and when a kernel
+// makes no progress (server/watchdog.h). Launches have the gate, too, meanwhile. Where they come all the time
+// each waits for a millisecond at most for a call that did not get it.
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/device/cuda/stream_waits.h"
+#include "runtime/device/device.h"
 
 namespace smt::runtime::device {
 
@@ -41,6 +44,12 @@ void hold_context_wide_calls(bool hold);
 
 // Device::watch_launches().
 void watch_launches(bool watch);
+
+// Device::watched_launches().
+std::vector<WatchedLaunch> watched_launches();
+
+// Device::stand_back().
+bool stand_back_for_calls(std::chrono::steady_clock::duration longest);
 
 // Device::make_deferred_calls().
 void make_deferred_calls();

@@ -110,6 +110,8 @@ public:
     void release_waits(const Guest& guest) override { stream_waits().release(guest, errands()); }
     void hold_wide_calls(bool hold) override { hold_context_wide_calls(hold); }
     void watch_launches(bool watch) override { device::watch_launches(watch); }
+    std::vector<WatchedLaunch> watched_launches() const override { return device::watched_launches(); }
+    bool stand_back(Clock::duration longest) override { return stand_back_for_calls(longest); }
     void make_deferred_calls() override { device::make_deferred_calls(); }
     bool begin_quiet() override { return device::begin_quiet(); }
     void end_quiet() override { device::end_quiet(); }

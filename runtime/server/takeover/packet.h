@@ -9,6 +9,9 @@
 //                                                          name. value: bytes of the memfd
 //            kForget                                       the session `number` is over
 //            kLeave                                        the server ends in order
+//            kEnds, memfd                                  it ends as if it had crashed (standstill.h).
+//                                                          value: bytes of the memfd, which says why, and
+//                                                          which tenant's fault it is
 //   server:  kTakeOver, listening socket, lock, memfd      after a fault; the memfd has the server's state
 //            kSession, control socket, arena, memfd, line  value: bytes of the memfd; for each session
 //            kDone                                         all sessions were sent. text: whose fault it was,
@@ -41,7 +44,8 @@ enum class PacketKind : uint32_t {
     kServe,
     kKept,
     kForget,
-    kLeave
+    kLeave,
+    kEnds
 };
 
 struct Packet {

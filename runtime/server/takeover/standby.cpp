@@ -14,7 +14,9 @@
 #include <cstring>
 
 #include "runtime/device/device.h"
+#include "runtime/keeper/channel.h"
 #include "runtime/keeper/client.h"
+#include "runtime/protocol/state.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "runtime/server/takeover/packet.h"
@@ -95,6 +97,16 @@ std::string Standby::start() {
 
 void Standby::leaving() {
     if (socket_ >= 0) put_leave(socket_, pid_);
+}
+
+void Standby::ends(const std::string& why, const std::string& tenant) const {
+    if (!ready()) return;
+    protocol::StateWriter state;
+    state.text(why);
+    state.text(tenant);
+    const int file = file_of(state.all());
+    const Packet packet = make_packet(PacketKind::kEnds, state.all().size());
+    keeper::send_packet(socket_, &packet, sizeof packet, {file}, false);
 }
 
 void Standby::tick(Server& server, int listening, int lock) {
@@ -199,6 +211,7 @@ void Standby::send_sessions(Server& server, std::vector<Session*> waiting, bool 
         const bool late = Clock::now() > until;
         std::vector<Session*> left;
         for (Session* session : waiting) {
+            const Standstill::Calls calls(server.standstill(), Standstill::kSlow);
             Line line{session, -1};
             std::string why = goes ? "" : "the standby does not answer";
             if (why.empty() && session->closing()) why = "its program ends";

@@ -46,6 +46,8 @@ public:
     // and the time to write their states.
     HandedOver hand_over(Server& server, int listening, int lock);
     void leaving();  // the server ends in order: nothing is to be taken over
+    // This process is about to end (standstill.h). Any thread; the main thread stands still.
+    void ends(const std::string& why, const std::string& tenant) const;
 
 private:
     struct Line {

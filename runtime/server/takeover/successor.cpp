@@ -92,10 +92,10 @@ std::string name_of_kept(const Packet& said, int state) {
 }
 
 // What the program prints. Its calls return the error from then on.
-void tell_lost(int control, const std::string& why) {
+void tell_lost(int control, const std::string& how_it_ended, const std::string& why) {
     protocol::Farewell farewell;
     const std::string text =
-        "it crashed or was killed, and this program cannot go on in another process: " + why;
+        "it " + how_it_ended + ", and this program cannot go on in another process: " + why;
     std::strncpy(farewell.message, text.c_str(), sizeof farewell.message - 1);
     send(control, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(control, SHUT_RDWR);
@@ -157,6 +157,11 @@ bool Successor::await() {
             state_ = read_file(files[2], said.value);
         } else if (said.kind == PacketKind::kKept && files.size() == kFilesOfSession) {
             keep(said, std::move(files));
+        } else if (said.kind == PacketKind::kEnds && files.size() == 1) {
+            const std::string all = read_file(files[0], said.value);
+            protocol::Reader in(all.data(), all.size());
+            why_it_ended_ = protocol::take_text(in);
+            culprit_ = protocol::take_text(in);
         } else if (said.kind == PacketKind::kForget) {
             forget(said.number);
         } else {
@@ -203,6 +208,11 @@ void Successor::apply(Server& server) {
     protocol::Reader in(state_.data(), state_.size());
     server.set_policy(protocol::take_text(in));
     server.offences().restore(in);
+    if (!culprit_.empty()) server.offences().add(culprit_, journal::now_ns());
+}
+
+std::string Successor::how_it_ended() const {
+    return why_it_ended_.empty() ? "crashed or was killed" : "ended itself: " + why_it_ended_;
 }
 
 void Successor::take_sessions(Server& server, Listener& listener) {
@@ -223,7 +233,7 @@ void Successor::take_kept(Listener& listener, const std::shared_ptr<Chunks>& chu
         const int control = kept.files[0];
         const std::string why = take_kept(listener, kept, chunks, places);
         if (why.empty()) continue;
-        tell_lost(control, why);
+        tell_lost(control, how_it_ended(), why);
         log_line(fmt::format("session {} ({}): it ends, as it cannot go on in another process: {}", number,
                              name_of_kept(kept.said, kept.files[2]), why));
         keeper::close_all(kept.files);
@@ -246,8 +256,8 @@ std::string Successor::take_kept(Listener& listener, Kept& kept, const std::shar
     taken.claim = [chunks](uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
         return chunks->claim(id, bytes, handle);
     };
-    taken.commit = [control](const std::string& problem) {
-        if (!problem.empty()) tell_lost(control, problem);
+    taken.commit = [control, how = how_it_ended()](const std::string& problem) {
+        if (!problem.empty()) tell_lost(control, how, problem);
         return true;
     };
     taken.marks = marks;

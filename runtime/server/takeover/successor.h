@@ -28,6 +28,7 @@ public:
     // Waits for a fault or a crash. False: the server has ended in order, or there is nothing to go on with.
     bool await();
     bool crashed() const { return crashed_; }  // after await()
+    std::string how_it_ended() const;          // "crashed or was killed"
 
     int listening() const { return listening_; }  // the caller's, after await()
     int lock() const { return lock_; }
@@ -58,6 +59,8 @@ private:
     int lock_ = -1;
     std::string state_;
     bool crashed_ = false;
+    std::string why_it_ended_;       // itself; empty: it did not
+    std::string culprit_;            // the tenant whose kernel it was; empty: that is not known
     std::map<uint64_t, Kept> kept_;  // by the session's number
 };
 

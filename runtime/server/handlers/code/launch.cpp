@@ -162,9 +162,7 @@ bool worth_managing(Call& call, const protocol::Launch& launch) {
 // Otherwise it needs no bookkeeping.
 bool stops_at_door(Call& call, const Request& request) {
     const dispatch::Tenant& tenant = call.session.dispatched();
-    if (!tenant.preemptible.load(std::memory_order_relaxed) &&
-        tenant.kernel_limit == schedule::Duration::zero())
-        return false;
+    if (!tenant.preemptible.load(std::memory_order_relaxed) && !tenant.limited()) return false;
     return !cooperative(request) && proper(request.launch);
 }
 
@@ -233,7 +231,11 @@ CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& req
     const bool announced = call.session.device().announce(entry);
     LaunchTimes& times = call.session.code().times();
     CUevent start = !announced && LaunchTimes::wanted() ? times.before(stream) : nullptr;
-    CUresult status = launch_now(call, kernel, request, stream);
+    CUresult status = CUDA_SUCCESS;
+    {
+        const device::LaunchesOf watched(call.session.launch_of(kernel.journal_name));
+        status = launch_now(call, kernel, request, stream);
+    }
     const uint64_t sequence = announced || status ? 0 : call.session.journal().write(entry);
     if (start) [[unlikely]]
         times.after(start, stream, call.session.journal(), sequence);
@@ -324,6 +326,7 @@ CUresult handle_launch(Call& call) {
     SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
+    if (!captures) SMT_TRY(call.session.stand_back());
     if (!captures && kernel->looked.load(std::memory_order_relaxed) != LoadedKernel::kSettled) [[unlikely]]
         look_for_form(call, *kernel);
     request.form = kernel->managed.load(std::memory_order_acquire);

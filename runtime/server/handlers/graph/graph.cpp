@@ -28,6 +28,7 @@ namespace {
 CUresult launch_graph(Call& call, CUgraphExec exec, Stream& stream) {
     Streams& streams = call.session.streams();
     GraphWaits::Launch launch = call.session.graph_waits().launch(exec);
+    const device::LaunchesOf watched(call.session.launch_of(call.session.journal_name_of_graphs()));
     const auto enqueue = [&] { return call.driver.cuGraphLaunch(exec, stream.handle); };
     SMT_TRY(launch.nodes.empty() ? enqueue()
                                  : streams.enqueue_wait(stream, enqueue, std::move(launch.nodes)));
@@ -79,6 +80,7 @@ CUresult handle_graph_launch(Call& call) {
         SMT_TRY(stream->guard());
         return call.driver.cuGraphLaunch(exec, stream->handle);
     }
+    SMT_TRY(call.session.stand_back());
     const bool prints = call.session.code().graphs_print().load(std::memory_order_relaxed);
     GraphCopies::Launch copy;
     SMT_TRY(
