@@ -48,6 +48,19 @@ set(SMT_CUDA_INCLUDE_DIR ${found}/include)
 find_program(SMT_NVCC nvcc PATHS ${found}/bin NO_DEFAULT_PATH)
 message(STATUS "CUDA toolkit: ${SMT_CUDA_DIR} (${version}), nvcc: ${SMT_NVCC}")
 
+# smt_nvcc_object(OBJECT SOURCE COMMENT [OPTIONS ...] [DEPENDS ...]). ccache goes by the files that nvcc says
+# it has read, and not by preprocessed text, of which there is one for the host and one for each architecture.
+function(smt_nvcc_object object source comment)
+    cmake_parse_arguments(PARSE_ARGV 3 made "" "" "OPTIONS;DEPENDS")
+    set(ccache)
+    if(CCACHE)
+        set(ccache ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_DIRECT=1 ${CCACHE})
+    endif()
+    add_custom_command(OUTPUT ${object}
+        COMMAND ${ccache} ${SMT_NVCC} ${made_OPTIONS} -MD -MF ${object}.d -c ${source} -o ${object}
+        DEPENDS ${source} ${made_DEPENDS} COMMENT "nvcc ${comment}" VERBATIM)
+endfunction()
+
 # nvPTXCompiler, a static library that some toolkits lack: bootstrap.sh fetches it into build/. Without it the
 # driver compiles PTX.
 set(ptx_compiler_roots ${SMT_CUDA_DIR} ${PROJECT_SOURCE_DIR}/build/nvptxcompiler/nvidia/cu13)

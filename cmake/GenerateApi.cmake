@@ -6,7 +6,6 @@
 #   SMT_GENERATED_CLIENT_SOURCES what libsmt.so compiles
 #   SMT_GENERATED_SERVER_SOURCES what smtd compiles
 #   SMT_EXPORTS_MAP              the linker's version script of libsmt.so
-find_package(Python3 3.8 REQUIRED COMPONENTS Interpreter)
 
 set(SMT_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
 set(SMT_API_DIR ${PROJECT_SOURCE_DIR}/runtime/protocol/api)

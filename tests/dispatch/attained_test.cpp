@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "tests/dispatch/two_tenants.h"
@@ -39,7 +39,9 @@ struct Served : TwoTenants {
     // How often the journal says so.
     int told(const std::string& what) {
         std::ifstream file(folder.file("journal"), std::ios::binary);
-        const std::string text((std::istreambuf_iterator<char>(file)), {});
+        std::ostringstream all;
+        all << file.rdbuf();
+        const std::string text = all.str();
         int count = 0;
         for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
         return count;

@@ -25,6 +25,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 PATIENCE = 1200   # seconds; ctest has less
 ITERATIONS = 20
@@ -36,6 +37,7 @@ STOPS_ONLY = 1 << 31   # in a seed: runtime/dispatch/experiments.h
 # By the device's clock what is stopped, and where, does not depend on this machine's speed.
 DOORS = {"SMT_SIM": "doors=1,dispatch_clock=1,sms={sms}", "SMT_COMPILE": "ptx=0"}
 INSIDE = {"SMT_COMPILE": "inside=1,wait=10"}
+WANTED = re.compile(r'"kind":"(opened|closed|note|stopped)"')
 NOTE = re.compile(r"under stress: (\d+) schedules, (\d+) launches stopped half way")
 
 
@@ -54,14 +56,26 @@ def server(smt, **settings):
             subprocess.run([smt, "server", "stop"], timeout=PATIENCE, stdout=subprocess.DEVNULL)
 
 
+def journal(smt, tenant):
+    """What it says of a tenant, to the end of its last session. That comes after the program's own end, and
+    its schedules are told then."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        log = subprocess.run([smt, "log", "--json"], capture_output=True, text=True, timeout=PATIENCE,
+                             check=True).stdout
+        entries = [json.loads(line) for line in log.splitlines() if WANTED.search(line)]
+        entries = [entry for entry in entries if entry["tenant"] == tenant]
+        kinds = collections.Counter(entry["kind"] for entry in entries)
+        if kinds["closed"] >= kinds["opened"]:
+            return entries
+        assert time.monotonic() < deadline, f"{tenant} does not leave the server"
+        time.sleep(0.01)
+
+
 def schedules(smt, tenant):
     """How many launches were stopped half way, too, and how many blocks were begun anew."""
-    log = subprocess.run([smt, "log",
-                          "--json"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-    entries = [json.loads(line) for line in log.splitlines()
-               if '"kind":"note"' in line or '"kind":"stopped"' in line]
-    entries = [entry for entry in entries if entry["tenant"] == tenant]
-    found = [found for entry in entries if (found := NOTE.search(entry["text"]))]
+    entries = journal(smt, tenant)
+    found = [found for entry in entries if entry["kind"] == "note" and (found := NOTE.search(entry["text"]))]
     return (sum(int(each[1]) for each in found), sum(int(each[2]) for each in found),
             sum(entry.get("blocks_begun_anew", 0) for entry in entries))
 

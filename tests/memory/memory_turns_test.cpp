@@ -211,7 +211,7 @@ TEST_CASE("memory turns: a notebook's calls are served soon beside a training", 
         Cells cells;
         cells.run(6, pause);
         CHECK(cells.longest() < 1500ms);
-        cells.run(300, pause);
+        cells.run(100, pause);
         CAPTURE(pause.count(), cells.part(cells.training), cells.part(cells.device.moving));
         CHECK(cells.longest() < (pause == 2s ? 6s : 2s));  // every 2 s is more often than the moves allow
         CHECK(cells.part(cells.device.moving) < 0.36);     // with what was put by
@@ -223,7 +223,7 @@ TEST_CASE("memory turns: calls that come all the time take no more moves than th
           "[memory_turns]") {
     for (const double for_calls : {0.1, 0.2, 0.33, 0.6}) {
         Cells cells(for_calls);
-        cells.run(300, 1s);
+        cells.run(100, 1s);
         CAPTURE(for_calls, cells.part(cells.training), cells.part(cells.device.moving));
         CHECK(cells.part(cells.device.moving) < for_calls + 0.1);
         CHECK(cells.part(cells.training) > 0.9 - 1.6 * for_calls);
@@ -285,7 +285,7 @@ TEST_CASE("memory turns: moves take the part of a turn that they may", "[memory_
                 program.out = true;
                 program.away = 40 * kGiB;
             }
-            const auto time = 4000s;
+            const auto time = 1000s;
             const std::vector<double> here = device.run(time);
             const auto [least, most] = std::minmax_element(here.begin(), here.end());
             CHECK(*least > 0.8 * *most);  // none starves

@@ -1,4 +1,5 @@
 // Copies and fills, in stream order. Host, device and array memory are all the same here.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/device/hosted/backend.h"
@@ -30,6 +31,8 @@ char* memory(CUmemorytype type, const void* host, CUdeviceptr device) {
 
 // Small copies from unregistered host memory: the driver has read the source when the call returns.
 constexpr size_t kReadAtOnce = 64u << 10;
+
+constexpr size_t kFilledAtOnce = 16u << 10;  // of a fill: what is there already is copied behind itself
 
 Work read_now(CUstream handle, uint64_t to, uint64_t from, size_t bytes) {
     Lock lock(world());
@@ -139,8 +142,12 @@ Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
                 memset(to, static_cast<unsigned char>(fill.value), fill.width * fill.elementSize);
                 continue;
             }
-            for (size_t i = 0; i < fill.width; ++i)
-                memcpy(to + i * fill.elementSize, &fill.value, fill.elementSize);
+            const size_t bytes = fill.width * fill.elementSize;
+            memcpy(to, &fill.value, fill.elementSize);
+            for (size_t done = fill.elementSize, next = 0; done < bytes; done += next) {
+                next = std::min({done, bytes - done, kFilledAtOnce});  // whole elements, as `done` is
+                memcpy(to + done, to, next);
+            }
         }
     };
 }
