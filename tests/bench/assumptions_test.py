@@ -107,6 +107,15 @@ class Store(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("models.jsonl is not there; models.py", done.stderr)
 
+    def test_rows_of_another_script_are_kept(self):
+        rows = '{"part": "models"}\n{"part": "pairs"}\n'
+        for name, text in (("models.jsonl", ""), ("profiles.db", ""), ("papers.jsonl", rows)):
+            (self.out / name).write_text(text)
+        done = self.run_script()
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("papers.jsonl has rows of another script", done.stderr)
+        self.assertEqual((self.out / "papers.jsonl").read_text(), rows)
+
 
 class Simulated(Store):
     def profile(self):

@@ -263,6 +263,7 @@ class Plan(unittest.TestCase):
         for each in rounds:
             self.assertAlmostEqual(each, rounds[0])
         self.assertEqual(papers.share_s(found, 2, 0), 0)
+        self.assertEqual(papers.share_s({"a": (0, 10, 0)}, 0, -1), 0)   # late, and nothing to prepare
 
     def test_an_unknown_part_is_refused(self):
         done = planned("--parts", "pears")

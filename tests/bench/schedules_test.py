@@ -95,7 +95,8 @@ class Claims(unittest.TestCase):
 
     def test_of_what_is_assembled(self):
         found = self.found({"part": "schedules", "mix": "MIX", "kind": "assembled",
-                            "times": [.8, .9, 1.0, .7], "slice": .75, "OPT": .6})
+                            "times": [.8, .9, 1.0, .7], "slice": .75, "OPT": .6},
+                           {"part": "schedules", "mix": "ALL", "kind": "assembled", "times": [.1]})
         self.assertEqual(found["papers-random-schedules"]["value"], .85)
         self.assertEqual([(each["name"], each["value"]) for each in
                           found["papers-random-schedules"]["baselines"]], [("slice", .75), ("OPT", .6)])
@@ -107,7 +108,9 @@ class Claims(unittest.TestCase):
         found = self.found(run("slice", .7), run("slice", .9), run("slice-measured", .75), run("mps", 1.0),
                            run("random-0", .78, draw=0, assembled=.8), run("mps", None),
                            run("random-1", 1.0, draw=1, assembled=.9),
-                           {**run("random-2", .1, draw=2, assembled=.9), "late_s": .5})
+                           {**run("random-2", .1, draw=2, assembled=.9), "late_s": .5},
+                           {**run("random-3", .1, draw=3, assembled=.9), "mix": "CI"},
+                           {**run("slice", .1), "mix": "CI"})
         random_ = found["papers-random-schedules-measured"]
         self.assertEqual((random_["value"], random_["low"], random_["high"], random_["n"]), (.89, .78, 1, 2))
         self.assertEqual([(each["name"], each["value"]) for each in random_["baselines"]],

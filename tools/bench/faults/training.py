@@ -190,9 +190,12 @@ class Trainings(Measurement):
         found["told"] += any(error in end["out"] for error in ERRORS[kind])
         wait_for(lambda: (runtime.status() or {"pid": pid})["pid"] != pid, 15)
         wait_for(lambda: takeover(runtime, pid), 5)   # it says so last
-        found["takeovers_ms"] += [takeover(runtime, pid).get("takeover_ms")]
+        took = takeover(runtime, pid).get("takeover_ms")
+        found["takeovers_ms"].append(took)
         found["reason"] = reason_of_end(runtime, TENANT)
-        return found["takeovers_ms"][-1] is not None and not found["reason"]
+        if took is None:
+            found["problem"] = f"no takeover after {kind}: {tail(end['out'], 200)}"
+        return took is not None and not found["reason"]
 
     def judge(self, network, case, number, found, child):
         said = child.said() if child else []
@@ -212,6 +215,10 @@ class Trainings(Measurement):
         rc = child.process.returncode if child else None
         if not problem and not digest and not (error and row["faults"]):
             problem = f"exit code {rc}: " + error + " " + tail(child.err.decode(errors="replace"), 600)
+        if not problem and error and not row["reason"]:
+            problem = f"it ended, and the log has no reason: {error}"
+        if not problem and digest and rc != 0:
+            problem = f"exit code {rc} behind its last line"
         expected = self.expected.get(network)
         if expected is None and digest:
             self.expected[network] = {"losses": losses, "digest": digest}
@@ -270,7 +277,10 @@ def main():
         if unknown := set(getattr(options, name).split(",")) - set(known):
             parser.error(f"--{name}: {', '.join(sorted(unknown))}: none of {','.join(known)}")
     if not options.device:
-        there = subprocess.run([options.python, "-c", "import torch"], capture_output=True, text=True)
+        try:
+            there = subprocess.run([options.python, "-c", "import torch"], capture_output=True, text=True)
+        except OSError as error:
+            parser.error(f"--python {options.python}: {error.strerror}: name one that has PyTorch")
         if there.returncode != 0:
             parser.error(f"{options.python} has no PyTorch: {tail(there.stderr, 100)}: name one by --python")
     os.makedirs(options.out, exist_ok=True)

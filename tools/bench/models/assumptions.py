@@ -6,11 +6,12 @@ takes what models.py left in OUT (parts counters, alone and pairs).
 
     models.py --parts counters,alone,pairs --out OUT; assumptions.py OUT
 
-Rows go to OUT/papers.jsonl, for tools/bench/papers/claims.py. Each assumption is a copy of the store: in
-"coalesced" no access of any kernel is uncoalesced (figure 10, of the two kernels that the paper has there,
-alone), in "one scheduler" the device issues one instruction a cycle on each multiprocessor (figure 11, of
-pairs). Pairs have half of the CTAs each (figure 9); what is measured of a pair is the sum of both kernels'
-instructions a cycle alone, times the rate that each keeps beside the other.
+Rows go to OUT/papers.jsonl, for tools/bench/papers/claims.py; it refuses where rows of another script are
+there. Each assumption is a copy of the store: in "coalesced" no access of any kernel is uncoalesced (figure
+10, of the two kernels that the paper has there, alone), in "one scheduler" the device issues one instruction
+a cycle on each multiprocessor (figure 11, of pairs). Pairs have half of the CTAs each (figure 9); what is
+measured of a pair is the sum of both kernels' instructions a cycle alone, times the rate that each keeps
+beside the other.
 """
 import argparse
 import contextlib
@@ -131,6 +132,10 @@ def main():
     for name in ("models.jsonl", "profiles.db"):
         if not (out / name).exists():
             parser.error(f"{out / name} is not there; models.py --out {out} writes it")
+    others = out / "papers.jsonl"
+    if others.exists() and any('"part": "models"' not in line for line in others.read_text().splitlines()):
+        parser.error(f"{others} has rows of another script; move it away, or copy models.jsonl and "
+                     "profiles.db into a folder of their own")
     lines = [json.loads(line) for line in (out / "models.jsonl").read_text().splitlines()]
     smt = os.path.join(options.build, "bin", "smt")
     rows = rows_of({each: under(smt, out / "profiles.db", each) for each in ASSUMPTIONS}, of_alone(lines))

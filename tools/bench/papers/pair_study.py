@@ -6,7 +6,7 @@ CTAs, where each saturates alone, both under several policies in turns, and what
 
 Tables are for people to judge: where no number of CTAs keeps more than one after the other, the kernels are
 in each other's way, whatever the policy orders; where some do, the policy orders others. JSON lines go to
-pair_study.jsonl. Exit code 0 when every result was right. About 60 s on an H100."""
+pair_study.jsonl. Exit code 0 when every result was right. About 60 s on an H100 (a guess)."""
 import argparse
 import collections
 import itertools

@@ -97,7 +97,7 @@ def share_s(found, place, left_s):
     left = list(found.values())[place:]
     preparing, rounds = sum(each[0] for each in left), sum(each[1] for each in left)
     if left_s < preparing:
-        return left_s * prepare / preparing
+        return max(0, left_s) * prepare / max(preparing, 1e-9)
     return prepare + (left_s - preparing) * one / max(rounds, 1e-9)
 
 

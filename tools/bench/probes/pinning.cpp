@@ -7,7 +7,7 @@
 // memory. Before the first one as much memory is written to once, since the first write to a virtual
 // machine's memory may take its host several times as long as later ones. A row of JSON each: helpers, GiB a
 // second, the part of their pages that are huge, and GiB a second of those copies. Blocks are unpinned
-// between two rows, which is not timed. About 20 s for 8 GiB.
+// between two rows, which is not timed. Some 60 s for 12 GiB.
 #include <cuda.h>
 #include <dlfcn.h>
 
