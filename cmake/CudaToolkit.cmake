@@ -50,14 +50,18 @@ message(STATUS "CUDA toolkit: ${SMT_CUDA_DIR} (${version}), nvcc: ${SMT_NVCC}")
 
 # smt_nvcc_object(OBJECT SOURCE COMMENT [OPTIONS ...] [DEPENDS ...]). ccache goes by the files that nvcc says
 # it has read, and not by preprocessed text, of which there is one for the host and one for each architecture.
+# It does not go by the options that nvcc takes from these variables, so with one of them nvcc runs alone. Of
+# the toolkit it goes by nvcc itself, and not by ptxas and cicc, which are installed together with nvcc.
+set(nvcc_variables "$ENV{NVCC_PREPEND_FLAGS}$ENV{NVCC_APPEND_FLAGS}$ENV{NVCC_CCBIN}")
+if(CCACHE AND nvcc_variables STREQUAL "")
+    set(nvcc_ccache ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_DIRECT=1 ${CCACHE})
+else()
+    set(nvcc_ccache)
+endif()
 function(smt_nvcc_object object source comment)
     cmake_parse_arguments(PARSE_ARGV 3 made "" "" "OPTIONS;DEPENDS")
-    set(ccache)
-    if(CCACHE)
-        set(ccache ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_DIRECT=1 ${CCACHE})
-    endif()
     add_custom_command(OUTPUT ${object}
-        COMMAND ${ccache} ${SMT_NVCC} ${made_OPTIONS} -MD -MF ${object}.d -c ${source} -o ${object}
+        COMMAND ${nvcc_ccache} ${SMT_NVCC} ${made_OPTIONS} -MD -MF ${object}.d -c ${source} -o ${object}
         DEPENDS ${source} ${made_DEPENDS} COMMENT "nvcc ${comment}" VERBATIM)
 endfunction()
 
