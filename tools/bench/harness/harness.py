@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -261,11 +262,26 @@ class Child:
         except OSError:
             pass
 
+    def _wait(self, seconds):
+        """The exit code, as soon as there is one: with a bound Popen.wait looks every 50 ms at last, and the
+        time of a short program would come in such steps."""
+        try:
+            descriptor = os.pidfd_open(self.process.pid)
+        except (AttributeError, OSError):   # an older Python or Linux, or its end was seen before
+            return self.process.wait(seconds)
+        try:
+            ends = select.poll()
+            ends.register(descriptor, select.POLLIN)
+            ended = ends.poll(seconds * 1000)
+        finally:
+            os.close(descriptor)
+        return self.process.wait(None if ended else 0)
+
     def finish(self, extra=10):
         """Waits for the end and returns {rc, out, err, seconds}; rc 124: it took too long."""
         left = max(1.0, self.timeout + extra - (time.monotonic() - self.started))
         try:
-            rc = self.process.wait(left)
+            rc = self._wait(left)
         except subprocess.TimeoutExpired:
             self.kill_all()
             rc = 124
