@@ -46,8 +46,11 @@ class Lists(unittest.TestCase):
         self.assertAlmostEqual(kind.milliseconds(path, {"out": text, "seconds": 9}), 0.2515)
         self.assertEqual(kind.result(path, {"out": text}), ["Total 7", "PASS"])
         self.assertIsNone(kind.milliseconds(path, {"out": "PASS", "seconds": 9}))
-        for line in ("kernel sort mean_ms 0.3", "it took 3 us", "0.2sec", "12 GFLOPS", "Elapsed: 3"):
+        for line in ("kernel sort mean_ms 0.3", "it took 3 us", "0.2sec", "12 GFLOPS", "Elapsed: 3",
+                     "kernel_time 3", "Speedup 1.5", "rate: 7"):
             self.assertEqual(kind.result(path, {"out": f"sum 3\n{line}\nlast bus"}), ["sum 3", "last bus"])
+        for line in ("accurate to 3", "separate 3", "perfect 3", "timestep 5: 3.2", "rated 3", "bus 3"):
+            self.assertEqual(kind.result(path, {"out": line}), [line])
         self.assertEqual(kind.clock(path), "kernels, as printed")
         kind = self.listed(sort={"arguments": {"small": []}})
         self.assertEqual(kind.milliseconds(path, {"out": text, "seconds": 9}), 9000)
@@ -61,6 +64,12 @@ class Lists(unittest.TestCase):
         self.assertIsNone(kind.wanted(path, None))
         self.assertEqual(kind.wanted(path, ["PASS"]), ["PASS"])
         self.assertEqual(kind.wanted(path, ["sum 3", "PASS"]), ["PASS"])
+
+    def test_nothing_to_compare_is_right_by_its_words_alone(self):
+        path, entry = pathlib.Path("sort"), {"arguments": {"small": []}}
+        for text in ("", "Elapsed: 3\n\n"):
+            self.assertIsNone(self.listed(sort=entry).result(path, {"out": text}))
+            self.assertIsNotNone(self.listed(sort={**entry, "right": ""}).result(path, {"out": text}))
 
     def test_misuse(self):
         with self.assertRaisesRegex(SystemExit, "sort has no arguments for the size small"):

@@ -16,9 +16,9 @@ from printed import CHECKSUM, read_checksums
 
 KERNEL = re.compile(r"^kernel (\S+) launches (\d+) mean_ms (\S+)$", re.M)
 NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-# Lines whose words tell of time differ from run to run.
-TIMES = re.compile(r"time|second|elapsed|[GM]B/s|FLOP|bandwidth|throughput|speed|perf|rate\b"
-                   r"|(?:^|[\W\d_])(?:ms|us|ns|sec)\b", re.I)
+# Lines whose words tell of time differ from run to run: whole words, also in kernel_time, not in "accurate".
+TIMES = re.compile(r"(?<![a-z])(?:(?:run)?times?|seconds?|elapsed|bandwidth|throughput|speed(?:up)?"
+                   r"|perf(?:ormance)?|rate|ms|us|ns|sec)(?![a-z])|[GM]B/s|FLOP", re.I)
 
 
 def executables(options):
@@ -58,10 +58,10 @@ class Listed:
     """Of --list, a JSON file:
         {NAME: {"arguments": {SIZE: [...]}, "time": LINE, "right": TEXT}, ...}
     `arguments` has a list for each --size. `time` begins the lines that print a time of kernels, up to the
-    number (a regular expression); without it the time is the whole program's. A run is right if the text of
-    `right` (a regular expression; optional) is in what it prints, if it exits with 0, and if all that it
-    prints, but for lines that tell of times (TIMES and `time`), is what the first right run printed, which is
-    a native one on a GPU."""
+    number (a regular expression without groups); without it the time is the whole program's. A run is right
+    if the text of `right` (a regular expression; optional) is in what it prints, if it exits with 0, and if
+    all that it prints, but for lines that tell of times (TIMES and `time`), is what the first right run
+    printed, which is a native one on a GPU. Where nothing else is printed, `right` is needed."""
 
     def __init__(self, options):
         self.options, self.first = options, {}
@@ -96,8 +96,9 @@ class Listed:
     def result(self, path, done):
         if not re.search(self.list[path.name].get("right", ""), done["out"]):
             return None
-        return [line for line in done["out"].splitlines() if not TIMES.search(line)
-                and not self.times(path, line)]
+        lines = [line for line in done["out"].splitlines() if not TIMES.search(line)
+                 and not self.times(path, line)]
+        return lines if "right" in self.list[path.name] or any(map(str.strip, lines)) else None
 
     def wanted(self, path, found):
         return self.first.setdefault(path.name, found) if found is not None else None
