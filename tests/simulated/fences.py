@@ -52,8 +52,10 @@ def fence_contained(smt, programs, how="unmanaged", **environment):
             name = f"culprit{turn}"
             output = place.run(name, "fenced", kernel, where, options=FENCE)
             assert error in output.splitlines(), (kernel, where, output)
-            line = re.search(rf"{name},.*ended by its fence, other programs go on: (.*)", place.log())
-            assert line and re.search(said, line[1]), (kernel, where, said, line and line[1])
+            ended = re.compile(rf"{name},.*ended by its fence, other programs go on: (.*)")
+            wait_for(lambda: ended.search(place.log()), lambda: f"no line of {name}: {kernel} {where}")
+            line = ended.search(place.log())
+            assert re.search(said, line[1]), (kernel, where, said, line[1])
             say(neighbour, f"turn {turn}")
         assert place.servers()["simulated"]["pid"] == before
         goes_on(neighbour)
