@@ -82,10 +82,11 @@ CUresult settle(uint32_t word, uint64_t value) {
     return status == CUDA_SUCCESS || status == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_NOT_READY : status;
 }
 
-// The word has its value, or the session is over and the copy was not made.
+// The word has its value, or the session is over and the copy was not made. A kernel before the copy may have
+// ended at its fence: the copy was made, and has the error.
 CUresult confirm(uint32_t word) {
     if (this_session().completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord)
-        return CUDA_SUCCESS;
+        return this_session().sticky_error();
     for (int i = 0;
          i < kLastNaps && this_session().server_lives() && this_session().sticky_error() == CUDA_SUCCESS;
          ++i) {

@@ -48,7 +48,8 @@ MovablePlan nothing(std::string why) {
 
 class MovableScan {
 public:
-    explicit MovableScan(const ElfFile& file, std::string_view image) : file_(file), image_(image) {}
+    MovableScan(const ElfFile& file, std::string_view image, bool tables)
+        : file_(file), image_(image), tables_(tables) {}
 
     MovablePlan scan() {
         const auto& sections = file_.sections();
@@ -103,7 +104,7 @@ private:
                 named_bank_ = true;
                 if (!name.starts_with(kNvidiaTables)) constants_.push_back(name);
             }
-            if (!file_.name_begins(section, kVariableSections) || name.starts_with(kNvidiaTables)) continue;
+            if (!file_.name_begins(section, kVariableSections) || is_left(section, name)) continue;
             Movable variable{name, symbol.st_shndx, symbol.st_value, symbol.st_size};
             const bool inside =
                 symbol.st_value <= section.sh_size && symbol.st_size <= section.sh_size - symbol.st_value;
@@ -182,12 +183,16 @@ private:
         if (symbol.st_shndx >= sections.size()) return;  // elsewhere: printf
         const Elf64_Shdr& section = sections[symbol.st_shndx];
         const std::string_view names = file_.content(sections[*table_].sh_link);
-        if (ElfFile::text_at(names, symbol.st_name).starts_with(kNvidiaTables)) return;
+        if (is_left(section, ElfFile::text_at(names, symbol.st_name))) return;
         if (file_.name_begins(section, kConstantBank)) return stays(std::string(kConstantTaken));
         if (!file_.name_begins(section, kVariableSections)) return;
         if (type == STT_SECTION)
             for (Movable* each : places_[symbol.st_shndx]) each->stays = true;
         if (!in_value || type == STT_SECTION) stays("a variable without a symbol of its own");
+    }
+
+    bool is_left(const Elf64_Shdr& section, std::string_view name) const {
+        return name.starts_with(kNvidiaTables) && (!tables_ || file_.name_begins(section, kConstantBank));
     }
 
     bool has_bank() const {
@@ -270,6 +275,7 @@ private:
 
     const ElfFile& file_;
     const std::string_view image_;
+    const bool tables_;
     std::optional<uint32_t> table_;                     // the section of symbols
     std::map<uint32_t, Movable> variables_;             // by symbol
     std::map<uint32_t, std::vector<Movable*>> places_;  // by section, in order
@@ -281,11 +287,11 @@ private:
 
 }  // namespace
 
-MovablePlan movable_plan(std::string_view cubin) {
+MovablePlan movable_plan(std::string_view cubin, bool tables) {
     const auto read = ElfFile::read(cubin);
     const auto* file = std::get_if<ElfFile>(&read);
     if (cubin_architecture(cubin) == 0 || !file) return nothing("what cannot be read");
-    return MovableScan(*file, cubin).scan();
+    return MovableScan(*file, cubin, tables).scan();
 }
 
 }  // namespace smt::image

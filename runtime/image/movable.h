@@ -37,8 +37,9 @@ struct MovablePlan {
 };
 
 // Constants count where their address is in a relocation: what code reads of them by a bank is what they are
-// loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone. Trusts nothing in
-// the cubin. Time: as it has symbols and relocations, times a logarithm.
-[[nodiscard]] MovablePlan movable_plan(std::string_view cubin);
+// loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone, but for those in
+// global memory with `tables`. Trusts nothing in the cubin. Time: as it has symbols and relocations, times a
+// logarithm.
+[[nodiscard]] MovablePlan movable_plan(std::string_view cubin, bool tables = false);
 
 }  // namespace smt::image

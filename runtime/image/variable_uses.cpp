@@ -81,8 +81,8 @@ struct Outer {
 // bodies and in first values.
 class Scan {
 public:
-    explicit Scan(Which which, const std::set<std::string_view>* known = nullptr)
-        : which_(which), known_(known) {}
+    Scan(Which which, bool tables, const std::set<std::string_view>* known = nullptr)
+        : which_(which), tables_(tables), known_(known) {}
 
     void text(std::string_view text) {
         Tokens tokens(text);
@@ -128,20 +128,21 @@ private:
             outer_.function = true;
         } else if (plain && declares_variable(token, which_)) {
             outer_.variable = true;
-        } else if (plain && is_name(token) && !token.starts_with(kTables)) {
+        } else if (plain && is_name(token) && (tables_ || !token.starts_with(kTables))) {
             outer_.names.push_back(token);
         }
     }
 
     const Which which_;
+    const bool tables_;
     const std::set<std::string_view>* known_;
     Outer outer_;
     int depth_ = 0;  // of braces, in a body
 };
 
 // Of what a relocation names.
-bool is_variable(const ElfFile& file, const Elf64_Sym& symbol, std::string_view names) {
-    if (ElfFile::text_at(names, symbol.st_name).starts_with(kTables)) return false;
+bool is_variable(const ElfFile& file, const Elf64_Sym& symbol, std::string_view names, bool tables) {
+    if (!tables && ElfFile::text_at(names, symbol.st_name).starts_with(kTables)) return false;
     const unsigned type = ELF64_ST_TYPE(symbol.st_info);
     if ((type >= kTexture && type <= kLastSampler) ||
         (type == STT_OBJECT && (symbol.st_other & kManagedVariable) != 0))
@@ -151,7 +152,7 @@ bool is_variable(const ElfFile& file, const Elf64_Sym& symbol, std::string_view 
 }
 
 // A relocation section of code or constants. What stands in a variable's first value is no use of it.
-bool refers_to_variable(const ElfFile& file, const Elf64_Shdr& section) {
+bool refers_to_variable(const ElfFile& file, const Elf64_Shdr& section, bool tables) {
     const auto& sections = file.sections();
     if (section.sh_info >= sections.size() || section.sh_link >= sections.size()) return true;
     const Elf64_Shdr& target = sections[section.sh_info];
@@ -163,29 +164,29 @@ bool refers_to_variable(const ElfFile& file, const Elf64_Shdr& section) {
     Elf64_Sym symbol;
     for (uint64_t at = 0; read_at(entries, at, &entry); at += entry_bytes)
         if (!read_at(symbols, ELF64_R_SYM(entry.r_info) * sizeof symbol, &symbol) ||
-            is_variable(file, symbol, names))
+            is_variable(file, symbol, names, tables))
             return true;
     return false;
 }
 
 }  // namespace
 
-bool uses_variables_of_ptx(std::string_view text) {
-    Scan variables(Which::kAll);
+bool uses_variables_of_ptx(std::string_view text, bool tables) {
+    Scan variables(Which::kAll, tables);
     variables.text(text);
     if (variables.names.empty()) return false;
-    Scan uses(Which::kAll, &variables.names);
+    Scan uses(Which::kAll, tables, &variables.names);
     uses.text(text);
     return uses.used;
 }
 
-TextUses uses_of_ptx(std::string_view text) {
+TextUses uses_of_ptx(std::string_view text, bool tables) {
     TextUses found;
-    Scan others(Which::kNoConstants), constants(Which::kConstants);
+    Scan others(Which::kNoConstants, tables), constants(Which::kConstants, false);
     others.text(text);
     found.within = others.names.contains(".global");
     if (!others.names.empty()) {
-        Scan uses(Which::kNoConstants, &others.names);
+        Scan uses(Which::kNoConstants, tables, &others.names);
         uses.text(text);
         found.variables = uses.used || uses.in_constant;
     }
@@ -193,20 +194,20 @@ TextUses uses_of_ptx(std::string_view text) {
     if (constants.names.empty()) return found;
     found.constants.assign(constants.names.begin(), constants.names.end());
     found.constant_addresses = text.find("cvta.const") != text.npos;
-    Scan values(Which::kAll, &constants.names);
+    Scan values(Which::kAll, false, &constants.names);
     values.text(text);
     found.constant_addresses |= values.in_value;
     return found;
 }
 
-bool uses_variables_of_cubin(std::string_view cubin) {
+bool uses_variables_of_cubin(std::string_view cubin, bool tables) {
     const auto read = ElfFile::read(cubin);
     const auto* file = std::get_if<ElfFile>(&read);
     if (!file) return true;
     return std::any_of(file->sections().begin(), file->sections().end(), [&](const Elf64_Shdr& section) {
         if (file->name_begins(section, kConstants)) return section.sh_size != 0;
         const bool relocates = section.sh_type == SHT_RELA || section.sh_type == SHT_REL;
-        return relocates && refers_to_variable(*file, section);
+        return relocates && refers_to_variable(*file, section, tables);
     });
 }
 

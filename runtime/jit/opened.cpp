@@ -120,10 +120,10 @@ namespace {
 
 // Managed variables are moved elsewhere (`managed`), by a change of the same relocations.
 // `text`: the image's PTX for the device, if it has one.
-void look_for_variables(std::string_view code, std::string_view text, Opened& opened) {
+void look_for_variables(std::string_view code, std::string_view text, bool tables, Opened& opened) {
     if (!opened.uses_variables) return;
     if (opened.code == Code::kCubin) {
-        image::MovablePlan found = image::movable_plan(code);
+        image::MovablePlan found = image::movable_plan(code, tables);
         opened.stays = std::move(found.stays);
         opened.constants = std::move(found.constants);
         if (opened.managed.bytes == 0) opened.moved = std::move(found.plan);
@@ -134,7 +134,7 @@ void look_for_variables(std::string_view code, std::string_view text, Opened& op
         if (image::uses_of_ptx(text).constant_addresses) opened.stays = image::kConstantTaken;
         return;
     }
-    image::TextUses uses = image::uses_of_ptx(code);
+    image::TextUses uses = image::uses_of_ptx(code, tables);
     opened.constants = std::move(uses.constants);
     opened.unplaced = uses.variables;
     if (uses.constant_addresses) opened.stays = image::kConstantTaken;
@@ -175,10 +175,10 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     const std::string_view text = asked.fences                ? std::string_view(own)
                                   : opened.code == Code::kPtx ? code
                                                               : std::string_view(opened.choices.ptx.text);
-    opened.uses_variables =
-        text.empty() ? image::uses_variables_of_cubin(code) : image::uses_variables_of_ptx(text);
+    opened.uses_variables = text.empty() ? image::uses_variables_of_cubin(code, asked.tables)
+                                         : image::uses_variables_of_ptx(text, asked.tables);
     opened.system_atomics = image::kernels_with_system_atomics(text);
-    if (asked.moves) look_for_variables(code, text, opened);
+    if (asked.moves) look_for_variables(code, text, asked.tables, opened);
     return opened;
 }
 

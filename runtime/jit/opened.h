@@ -30,6 +30,9 @@ struct OpenOrder {
     // The code is to be the image's PTX with fences (rewriter/ptx/fence), whatever the device would load.
     bool fences = false;
     bool moves = false;  // whether variables are to stand in the program's own memory, where that is possible
+    // Whether NVIDIA's tables (__cudart_i2opi_f) are variables like others: a fence lets kernels read none
+    // that is elsewhere.
+    bool tables = false;
 };
 
 enum class Code : uint32_t {

@@ -102,6 +102,7 @@ std::string encode(const ImageOrder& image) {
     to.scalar<uint32_t>(asked.links);
     to.scalar<uint32_t>(asked.doors);
     to.scalar<uint32_t>(asked.moves);
+    to.scalar<uint32_t>(asked.tables);
     to.scalar<uint32_t>(asked.fences);
     return to.take();
 }
@@ -120,6 +121,7 @@ std::optional<ImageOrder> decode_image_order(std::string_view bytes) {
     image.asked.links = reader.scalar<uint32_t>() != 0;
     image.asked.doors = reader.scalar<uint32_t>() != 0;
     image.asked.moves = reader.scalar<uint32_t>() != 0;
+    image.asked.tables = reader.scalar<uint32_t>() != 0;
     image.asked.fences = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, image);
 }

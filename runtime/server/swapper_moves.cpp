@@ -98,8 +98,10 @@ void Swapper::move_out(const Step& step) {
                                   [&](const Program& each) { return each.id == step.requester && each.out; });
     const auto patience = turn ? kRestForTurn : kRestForAllocation;
     Suspension::Moved moved = server_.suspension().move_out(step.id, step.bytes + step.ahead, patience);
-    if (step.ahead && moved.bytes == 0 && !moved.problem.empty())  // as if there is host memory for less only
+    if (step.ahead && moved.bytes == 0 &&
+        !moved.problem.empty())  // there may be host memory for what is needed
         moved = server_.suspension().move_out(step.id, step.bytes, patience);
+    if (moved.bytes >= step.bytes) moved.problem.clear();  // what is more than needed need not go
     turns_.moved(step.requester, moved.bytes, for_speed(moved, moved.took));
     left(step, moved);
 }

@@ -66,6 +66,11 @@ int main(int count, char** arguments) {
     fmt::print("variables 90 {}\n", opened.uses_variables ? "used" : "unused");
     for (const auto& [name, variable] : opened.moved.variables) fmt::print("moved 90 {}\n", name);
     if (!opened.stays.empty()) fmt::print("stays 90 {}\n", opened.stays);
+    asked.tables = true;
+    const smt::runtime::jit::Opened with_tables = smt::runtime::jit::open_image(asked, image);
+    for (const auto& [name, variable] : with_tables.moved.variables)
+        if (!opened.moved.variables.contains(name)) fmt::print("table 90 {}\n", name);
+    if (with_tables.stays != opened.stays) fmt::print("table-stays 90 {}\n", with_tables.stays);
     for (const std::string& kernel : opened.system_atomics) fmt::print("atomics 90 {}\n", kernel);
     return 0;
 }

@@ -28,6 +28,7 @@ enum Part : uint16_t {
     kParts
 };
 
+constexpr uint32_t kTableName = 36;  // among the names
 constexpr unsigned kAddress = 2, kLow = 0x38, kHigh = 0x39, kGeneric = 4;
 enum Symbol : uint32_t { kNone, kCounter, kBig, kPointer, kWeights, kKernel, kInitSection };
 
@@ -64,7 +65,7 @@ struct MovableCubin {
     }
 
     std::string bytes() const {
-        const std::string names("\0counter\0big\0pointer\0weights\0kernel\0", 36);
+        const std::string names("\0counter\0big\0pointer\0weights\0kernel\0__cudart_t\0", 47);
         std::string text(sizeof(Elf64_Ehdr), '\0'), section_names(1, '\0'), list;
         Elf64_Shdr sections[kParts] = {};
         const auto add = [&](Part part, const char* name, uint32_t type, uint64_t flags,
@@ -191,6 +192,25 @@ TEST_CASE("movable: addresses that are reached in other ways stay", "[movable]")
     CHECK(cubin.moved() == "counter pointer ");
     CHECK(!cubin.plan().stays.empty());
     CHECK(!movable_plan("no cubin").stays.empty());
+}
+
+TEST_CASE("movable: NVIDIA's tables are left alone, or are variables like others", "[movable]") {
+    MovableCubin cubin;
+    cubin.symbols[kBig].st_name = kTableName;
+    CHECK(cubin.moved() == "counter pointer ");
+    CHECK(cubin.plan().stays.empty());
+    const MovablePlan found = movable_plan(cubin.bytes(), true);
+    CHECK(found.stays.empty());
+    CHECK((found.plan.variables.size() == 3 && found.plan.variables.contains("__cudart_t")));
+    CHECK(found.plan.fixups.size() == 4);
+    cubin.code += relocation(0, kBig, 0x11);
+    CHECK(cubin.plan().stays.empty());
+    CHECK(movable_plan(cubin.bytes(), true).stays == "__cudart_t, which cannot be moved");
+    // Those in a bank, which code reads by its number, are never moved.
+    cubin = {};
+    cubin.symbols[kWeights].st_name = kTableName;
+    cubin.table += relocation(8, kWeights, kAddress);
+    CHECK((movable_plan(cubin.bytes(), true).stays.empty() && cubin.plan().constants.empty()));
 }
 
 TEST_CASE("movable: a damaged cubin has a plan that fits it, or none", "[movable]") {

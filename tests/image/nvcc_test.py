@@ -12,6 +12,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SOURCE = PROGRAMS / "kernels.cu"
 PRINTING = PROGRAMS / "printing.cu"
 VARIABLES = PROGRAMS / "variables.cu"
+TABLES = PROGRAMS.parents[1] / "simulated" / "programs" / "tables.cu"
 # USES of variables.cu: what the kernel does, and whether that is a use of the image's variables.
 USES = {0: ("nothing of them", False), 1: ("a device variable", True), 2: ("a constant", True),
         3: ("a managed variable", True), 4: ("a device variable in a function", True),
@@ -173,6 +174,18 @@ class Test:
                 self.expect(f"variables that are moved: {what}",
                             set(self.shown("moved", images[kind])) - {"taken"}, wanted)
 
+    def tables(self):
+        """NVIDIA's can be moved, where that is asked for."""
+        images = self.built(TABLES)
+        del images["text"]   # of which nothing is planned
+        for architecture in "sm_75", "sm_100":
+            images[architecture] = self.folder / architecture
+            run(self.nvcc, "-cubin", f"-arch={architecture}", "-o", images[architecture], TABLES)
+        wanted = ["__cudart_i2opi_d", "__cudart_i2opi_f", "__cudart_sin_cos_coeffs"]
+        for kind, image in images.items():
+            self.expect(f"NVIDIA's tables: {kind}", self.shown("table", image), wanted)
+            self.expect(f"NVIDIA's tables that stay: {kind}", self.shown("table-stays", image), [])
+
     def printing_linked(self):
         """Across files, where the linker tells what a kernel may reach."""
         objects = []
@@ -197,6 +210,7 @@ def main(show, nvcc):
         test.printing_linked()
         test.variables()
         test.movable()
+        test.tables()
         print("\n".join(test.problems) or
               f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0

@@ -47,7 +47,18 @@ TEST_CASE("what is no use of a variable", "[variable_uses]") {
     CHECK_FALSE(uses(".shared .align 4 .b8 scratch[64];", "mov.u64 %rd1, scratch;"));
     CHECK_FALSE(uses(".func (.param .b32 r) f(.param .b64 x);", "call (%r1), f, (%rd1);"));
     CHECK_FALSE(uses(".global .u64 methods[2] = {0, f}; .func f() { ret; }", "call f;"));
-    CHECK_FALSE(uses(".global .align 4 .b8 __cudart_i2opi_f[24] = {1};", "mov.u64 %rd1, __cudart_i2opi_f;"));
+}
+
+TEST_CASE("NVIDIA's tables are no variables, or are some where that is asked for", "[variable_uses]") {
+    const std::string reads =
+        text(".global .align 4 .b8 __cudart_i2opi_f[24] = {1};", "mov.u64 %rd1, __cudart_i2opi_f;");
+    CHECK_FALSE(uses_variables_of_ptx(reads));
+    CHECK_FALSE(uses_of_ptx(reads).variables);
+    CHECK(uses_variables_of_ptx(reads, true));
+    CHECK(uses_of_ptx(reads, true).variables);
+    const std::string bank = ".global .u32 g;\n.const .b32 mine, __cudart_t[2] = {1};";
+    CHECK(uses_of_ptx(text(bank, "ld.const.u32 %r1, [__cudart_t];"), true).constants ==
+          std::vector<std::string>{"mine"});
 }
 
 TEST_CASE("constants and other variables of a text are told apart", "[variable_uses]") {

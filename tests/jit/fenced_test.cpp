@@ -28,6 +28,7 @@ constexpr std::string_view kFencedText = R"(.version 8.0
 
 Opened open_text(std::string_view text, bool fences, bool executes) {
     OpenOrder asked;
+    asked.moves = asked.tables = fences;
     asked.device = {90, !executes};
     asked.target = {90, executes};
     asked.most_ptx_bytes = 1 << 20;
@@ -53,6 +54,26 @@ TEST_CASE("the fenced text takes the image's place, for all that is made of it",
         CHECK_THAT(opened.choices.ptx.text, Contains("smt_fence_end") && !Contains("smt_door_launch"));
         CHECK(opened.choices.ptx.registers.empty());
         CHECK_FALSE(opened.uses_variables);
+    }
+}
+
+// A second copy of the image, its managed form, would need them as well.
+TEST_CASE("of a fenced image NVIDIA's tables are variables", "[fences]") {
+    const std::string text = std::string(kFencedText) + R"(
+.global .align 4 .b8 __cudart_i2opi_f[24] = {1};
+.visible .entry sine()
+{
+    .reg .b64 %rd;
+    .reg .b32 %r;
+    mov.u64 %rd, __cudart_i2opi_f;
+    ld.global.nc.u32 %r, [%rd];
+    ret;
+}
+)";
+    for (const bool fences : {false, true}) {
+        const Opened opened = open_text(text, fences, true);
+        CHECK(opened.problem.empty());
+        CHECK((opened.uses_variables == fences && opened.unplaced == fences && opened.stays.empty()));
     }
 }
 

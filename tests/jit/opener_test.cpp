@@ -197,8 +197,11 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     ImageOrder question{asked(), 77};
     CHECK_FALSE(decode_image_order(encode(question))->asked.doors);
     CHECK_FALSE(decode_image_order(encode(question))->asked.fences);
+    CHECK_FALSE(decode_image_order(encode(question))->asked.tables);
     question.asked.doors = question.asked.fences = true;
     CHECK(decode_image_order(encode(question))->asked.fences);
+    question.asked.tables = true;
+    CHECK(decode_image_order(encode(question))->asked.tables);
     CHECK(decode_image_order(encode(question))->asked.doors);
     CHECK(encode(*decode_image_order(encode(question))) == encode(question));
     CHECK(!decode_image_order(encode(question).substr(8)));

@@ -52,14 +52,26 @@ def fence_contained(smt, programs, how="unmanaged", **environment):
             name = f"culprit{turn}"
             output = place.run(name, "fenced", kernel, where, options=FENCE)
             assert error in output.splitlines(), (kernel, where, output)
-            line = re.search(rf"{name},.*ended by its fence, other programs go on: (.*)", place.log())
-            assert line and re.search(said, line[1]), (kernel, where, said, line and line[1])
+            ended = re.compile(rf"{name},.*ended by its fence, other programs go on: (.*)")
+            wait_for(lambda: ended.search(place.log()), lambda: f"no line of {name}: {kernel} {where}")
+            line = ended.search(place.log())
+            assert re.search(said, line[1]), (kernel, where, said, line[1])
             say(neighbour, f"turn {turn}")
         assert place.servers()["simulated"]["pid"] == before
         goes_on(neighbour)
         assert "is lost" not in place.log(), place.log()
         mine = [entry for entry in place.launches() if entry["tenant"] != "neighbour"]
         assert mine and all(entry["treatment"].startswith(how) for entry in mine), mine
+
+
+def fence_copies(smt, programs):
+    """A copy behind the kernel has its error: the program may look at nothing else."""
+    with Apart(smt, programs) as place:
+        for kernel in "load", "store":
+            output = place.run("culprit", "fenced", kernel, "wild", "copies", options=FENCE)
+            assert ADDRESS in output.splitlines(), output
+        output = place.run("good", "fenced", "store", "own", "copies", options=FENCE)
+        assert output.startswith("CUDA_SUCCESS\n"), output
 
 
 def fence_managed(smt, programs):
@@ -96,6 +108,18 @@ def fence_well_behaved(smt, programs):
             assert "ended by its fence" not in place.log()
 
 
+def fence_tables(smt, programs):
+    """Tables that the compiler put into an image are read: NVIDIA's of mathematical functions, alone and
+    beside constant ones of the program's own."""
+    for compile_ in "ptx=0", MANAGED:
+        with Apart(smt, programs) as place:
+            place.environment["SMT_COMPILE"] = compile_
+            for program in "tables", "tables_own":
+                output = place.run("good", program, options=FENCE)
+                assert output == "right\n", (program, output)
+            assert "ended by its fence" not in place.log()
+
+
 def fence_refused(smt, programs):
     """A kernel that cannot be fenced is refused at its launch, by name; it is counted, and the program may
     go on with others."""
@@ -124,7 +148,8 @@ def fence_by_administrator(smt, programs):
 def main():
     scenario = {each.__name__: each
                 for each in (fence_contained, fence_managed, fence_at_the_door, fence_not_there,
-                             fence_well_behaved, fence_refused, fence_by_administrator)}[sys.argv[3]]
+                             fence_well_behaved, fence_tables, fence_copies, fence_refused,
+                             fence_by_administrator)}[sys.argv[3]]
     scenario(sys.argv[1], sys.argv[2])
 
 

@@ -113,11 +113,18 @@ class Complete(unittest.TestCase):
                   *(f"compact {'+'.join(names)}" for names in workloads.COMPACTED)]
         ends = ["turnaround", "antt-ratio", "stp-lost", "sms", *(each[0] for each in claims.METRICS.values())]
         known = {report.slug(f"papers-{group}-{end}") for group in groups for end in ends}
+        known |= {f"papers-{ratio}" for ratio in ("pur", "mur", "occupancy")}
+        # Those of single figures, as the source has them: "papers-more-sms-{more}".
+        source = "".join(path.read_text() for path in (ROOT / "tools/bench/papers").glob("*claims.py"))
+        single = [re.sub(r"\\{.*?\\}", ".+", re.escape(each))
+                  for each in re.findall(r'f?"(papers-\w[^"]*)"', source)]
         for paper in json.loads(report.PAPERS.read_text()):
             for entry in paper["entries"]:
                 for rule in entry.get("compare", []):
-                    if rule["claim"].startswith(page.FUTURE):
-                        self.assertIn(rule["claim"], known, entry["where"])
+                    claim = rule["claim"]
+                    if claim.startswith(page.FUTURE) and not any(re.fullmatch(each, claim)
+                                                                 for each in single):
+                        self.assertIn(claim, known, entry["where"])
 
 
 if __name__ == "__main__":

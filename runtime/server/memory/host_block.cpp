@@ -95,7 +95,7 @@ std::shared_ptr<HostBlock> HostBlock::make(const DriverApi& driver, uint64_t byt
     const uint64_t whole = std::exchange(bytes, std::min(bytes, kLargest));
     char* const place = addresses().take();
     if (!place) return *missing = whole, nullptr;
-    if (fits_pinned) make_pages(place, bytes);  // else the driver does, for one block after the other
+    if (fits_pinned) make_pages(place, bytes);  // ahead of pin(), which one thread at a time is in
     const bool pinned = fits_pinned && pin(driver, place, bytes);
     if (!pinned && !fits_pageable) {
         addresses().give_back(place);

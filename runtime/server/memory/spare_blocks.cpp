@@ -47,9 +47,9 @@ SpareBlocks::BlockPointer SpareBlocks::find(uint64_t bytes, uint64_t* missing) {
         const uint64_t left = most_ - std::min(most_, lent_ + making_);
         *missing = all - std::min(all, left);
         if (*missing == 0) {
-            begin_making(one);
+            const uint64_t beside = begin_making(one);
             lock.unlock();
-            BlockPointer block = make(all, true, missing);
+            BlockPointer block = make(all, beside, true, missing);
             lock.lock();
             end_making(one, block);
             if (block)
@@ -78,11 +78,14 @@ SpareBlocks::BlockPointer SpareBlocks::take_spare(uint64_t bytes) {
     return found;
 }
 
-// Without the lock. Null: there is no room for it, or for what is needed to say so.
-SpareBlocks::BlockPointer SpareBlocks::make(uint64_t bytes, bool pageable, uint64_t* missing) const {
+// Without the lock. Null: there is no room for it beside what others are making, or for what is needed to say
+// so.
+SpareBlocks::BlockPointer SpareBlocks::make(uint64_t bytes, uint64_t beside, bool pageable,
+                                            uint64_t* missing) const {
     try {
         HostBlock::Room room = HostBlock::room();
-        if (!pageable) room.pageable = 0;
+        room.pinned -= std::min(room.pinned, beside);
+        room.pageable = pageable ? room.pageable - std::min(room.pageable, beside) : 0;
         return HostBlock::make(driver_, bytes, room, missing);
     } catch (const std::bad_alloc&) {
         *missing = bytes;
@@ -90,9 +93,10 @@ SpareBlocks::BlockPointer SpareBlocks::make(uint64_t bytes, bool pageable, uint6
     }
 }
 
-void SpareBlocks::begin_making(uint64_t bytes) {
+// Bytes that others are making.
+uint64_t SpareBlocks::begin_making(uint64_t bytes) {
     if (making_ == 0) begun_ = now_();
-    making_ += bytes;
+    return std::exchange(making_, making_ + bytes);
 }
 
 void SpareBlocks::end_making(uint64_t bytes, const BlockPointer& block) {
@@ -149,11 +153,11 @@ bool SpareBlocks::help(size_t helper) {
     }
     if (leaves_) return false;
     spare_.reserve(spare_.size() + 1);
-    begin_making(bytes);
+    const uint64_t beside = begin_making(bytes);
     ahead_ += bytes;
     lock.unlock();
     uint64_t missing = 0;
-    const BlockPointer block = make(bytes, false, &missing);
+    const BlockPointer block = make(bytes, beside, false, &missing);
     lock.lock();
     ahead_ -= bytes;
     end_making(bytes, block);

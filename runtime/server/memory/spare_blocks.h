@@ -69,8 +69,8 @@ private:
     BlockPointer find(uint64_t bytes, uint64_t* missing);
     // The caller of these holds mutex_.
     BlockPointer take_spare(uint64_t bytes);
-    BlockPointer make(uint64_t bytes, bool pageable, uint64_t* missing) const;
-    void begin_making(uint64_t bytes);
+    BlockPointer make(uint64_t bytes, uint64_t beside, bool pageable, uint64_t* missing) const;
+    uint64_t begin_making(uint64_t bytes);
     void end_making(uint64_t bytes, const BlockPointer& block);
     uint64_t to_make(size_t helper) const;
     uint64_t spare_now() const;

@@ -1,4 +1,5 @@
-// fenced KERNEL WHERE: launches the kernel with an address, and prints the error that it gets, which stays.
+// fenced KERNEL WHERE [copies]: launches the kernel with an address, waits for it, or copies memory behind
+// it, and prints the error that it gets, which stays.
 //
 //   WHERE   own         64 bytes of its own
 //           null, wild  no memory of anybody's
@@ -284,8 +285,9 @@ CUdeviceptr address_of(const std::string& where, CUdeviceptr own) {
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
     const std::string where = arguments[2];
+    const bool copies = count > 3;  // in place of waiting
     preload::start();
     CUmodule module = nullptr;
     CUfunction function = nullptr;
@@ -297,10 +299,10 @@ int main(int, char** arguments) {
     CUdeviceptr address = address_of(where, own);
     void* parameters[] = {&address};
     CUresult status = cuLaunchKernel(function, 4, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr);
-    if (status == CUDA_SUCCESS) status = cuCtxSynchronize();
+    uint32_t words[16] = {}, sum = 0;
+    if (status == CUDA_SUCCESS) status = copies ? cuMemcpyDtoH(words, own, sizeof words) : cuCtxSynchronize();
     std::printf("%s\n", preload::name_of(status));
     if (status == CUDA_SUCCESS) {
-        uint32_t words[16] = {}, sum = 0;
         CHECK(cuMemcpyDtoH(words, where == "pinned" ? address : own, sizeof words));
         for (uint32_t word : words) sum += word;
         std::printf("%u\n", sum);

@@ -28,7 +28,8 @@ jit::OpenOrder asked_of(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
     asked.most_ptx_bytes = settings.ptx_bytes;
     asked.prints = !simulated;
-    asked.moves = call.session.server().expects_takeover() || call.session.fence();
+    asked.tables = call.session.fence() != nullptr;
+    asked.moves = call.session.server().expects_takeover() || asked.tables;
     asked.doors = settings.doors && (!simulated || call.session.device().properties().puts_doors);
     return asked;
 }
