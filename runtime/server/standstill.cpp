@@ -80,8 +80,8 @@ void Standstill::tell(const StandstillRule::Verdict& verdict) {
     const auto found = sessions_.find(launch.session);
     Session* const session = found == sessions_.end() ? nullptr : found->second;
     const std::string why = fmt::format(
-        "kernel {} of {} has not ended, its limit is {} s (SMT_KERNEL_LIMIT), and no call of the driver has "
-        "returned for {} s",
+        "kernel {} of {} has not ended, its limit is {} s (SMT_KERNEL_LIMIT), and the server's main "
+        "thread has not come out of its calls for {} s",
         name_of_(launch.name), session ? session->called() : "a program that has left", seconds(launch.limit),
         seconds(verdict.stood));
     if (session)

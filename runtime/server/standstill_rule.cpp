@@ -15,7 +15,8 @@ std::optional<StandstillRule::Verdict> StandstillRule::look(
     const auto limited = [](const device::WatchedLaunch& each) { return each.launch.limited(); };
     const auto first = std::ranges::find_if(all, limited);
     if (first == all.end()) return {};
-    const bool sure = first == all.begin();
+    const bool sure = std::ranges::all_of(
+        all, [&](const auto& each) { return each.launch.session == first->launch.session; });
     const bool slow = place % 2 != 0;
     if (stood_ <= first->launch.limit + (sure && !slow ? kPatience : kBehindOthers)) return {};
     return Verdict{*first, stood_, sure};

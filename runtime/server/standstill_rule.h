@@ -1,7 +1,8 @@
 // When a server that stands still in the driver is ended (standstill.h): its main thread has not come out of
 // a call for longer than the limit of a launch that may be under way, and some time more. Of several such
-// launches it is the one that was there first. Where one without a limit was there before it, that may be
-// what the driver waits for: then it takes longer, and no tenant is to blame.
+// launches it is the one that was there first. When a launch began is not known, only since when its stream
+// was never seen idle. So where there are launches of other programs, too, one of them may be what the driver
+// waits for: then it takes longer, and no tenant is to blame.
 //
 // Not thread-safe. It has no clock of its own.
 #pragma once
@@ -20,14 +21,14 @@ class StandstillRule {
 public:
     using Duration = std::chrono::nanoseconds;
     static constexpr Duration kLongestStep = std::chrono::seconds(1);  // the process may have been stopped
-    // Beyond the limit: for what else may take its time, and where launches without a limit were there before
-    // it, which may be what the driver waits for.
+    // Beyond the limit: for what else may take its time, and where there are launches of other programs,
+    // which may be what the driver waits for.
     static constexpr Duration kPatience = std::chrono::seconds(10), kBehindOthers = std::chrono::seconds(60);
 
     struct Verdict {
         device::WatchedLaunch launch;
         Duration stood{};
-        bool sure = false;  // no other launch was there before it
+        bool sure = false;  // there are launches of no other program
     };
     // Where the main thread is. `number`: not 0, and another one whenever it has come further. `slow`: it may
     // be there for seconds, whatever the driver does.

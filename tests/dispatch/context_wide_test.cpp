@@ -305,42 +305,94 @@ TEST_CASE("a call does not wait for ever for launches that never cease") {
     CHECK(launches.front(&call, 1h) == Front::kNone);
 }
 
+TEST_CASE("a launch with a limit that came later is one of those, too, when another call has asked") {
+    const DriverApi real = driver_of_events();
+    LaunchesAhead launches(real);
+    LaunchesAhead::Call call, other;
+    busy[stream(1)] = busy[stream(2)] = true;
+    launches.note(stream(1), kFree);
+    REQUIRE(launches.front(&call, 1h) == Front::kEarlier);
+    launches.note(stream(2), kLimited);
+    REQUIRE(launches.front(&other, 1h) == Front::kEarlier);
+    busy[stream(1)] = false;
+    CHECK(launches.front(&call, 1h) == Front::kLater);
+    CHECK(launches.front(&other, 1h) == Front::kEarlier);
+    busy[stream(2)] = false;
+    CHECK(launches.front(&call, 1h) == Front::kNone);
+    CHECK(launches.front(&other, 1h) == Front::kNone);
+}
+
+namespace {
+
+bool stands_back(const Session& session) {
+    const auto wait = longest_wait(session.id());
+    return wait && wait->by == "a call that waits for its kernels";
+}
+
+}  // namespace
+
+TEST_CASE("a launch stands back as long as calls ask, and its session lives") {
+    const DriverApi real = driver_of_events();
+    LaunchesAhead ahead(real);
+    Session limited(1, "limited");
+    std::atomic<bool> left{false};
+    CHECK(ahead.stand_back(1h));  // no call has asked
+    std::thread launches([&] {
+        const Acting acting(limited);
+        while (ahead.stand_back(1h)) {
+        }
+        left = true;
+    });
+    const auto ask = [&] {
+        ahead.keep_back();
+        std::this_thread::yield();
+    };
+    while (!stands_back(limited)) ask();
+    limited.leaves_ = true;
+    while (!left) ask();
+    launches.join();
+    CHECK_FALSE(stands_back(limited));
+}
+
 TEST_CASE("launches with a limit stand back while a call waits for later ones alone") {
     DriverApi& driver = guarded_driver();
-    Session limited(1, "limited"), loader(2, "loader");
     const auto launch_on = [&](uintptr_t number) {
         const LaunchesOf watched(kLimited);
         CHECK(driver.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream(number), nullptr, nullptr) ==
               CUDA_SUCCESS);
     };
-    watch_launches(true);
-    event_state = later_state = CUDA_ERROR_NOT_READY;
-    functions_loaded = 0;
-    launch_on(1);
-    std::thread loads([&] {
-        const Acting acting(loader);
-        CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
-    });
-    while (!longest_wait(loader.id())) std::this_thread::yield();  // it has asked
-    CHECK(stand_back_for_calls(1h));                               // the launch was there before it
-    launch_on(kLater);
-    event_state = CUDA_SUCCESS;
-    std::thread launches([&] {
-        const Acting acting(limited);
-        while (stand_back_for_calls(1h)) {
-        }
-    });
-    const auto stands_back = [&] {
-        const auto wait = longest_wait(limited.id());
-        return wait && wait->by == "a call that waits for its kernels";
+    // The call makes its way after its patience, which a slow machine may spend otherwise.
+    const auto are_seen_to = [&] {
+        Session limited(1, "limited"), loader(2, "loader");
+        event_state = later_state = CUDA_ERROR_NOT_READY;
+        functions_loaded = 0;
+        launch_on(1);
+        std::thread loads([&] {
+            const Acting acting(loader);
+            CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+        });
+        while (!longest_wait(loader.id())) std::this_thread::yield();  // it has asked
+        launch_on(kLater);
+        std::thread launches([&] {
+            const Acting acting(limited);
+            while (!limited.leaves_ && stand_back_for_calls(1h)) {
+            }
+        });
+        event_state = CUDA_SUCCESS;
+        bool seen = false;
+        while (!seen && functions_loaded == 0) seen = stands_back(limited);
+        limited.leaves_ = true;
+        launches.join();
+        later_state = CUDA_SUCCESS;
+        loads.join();
+        CHECK(functions_loaded == 1);
+        return seen;
     };
-    while (!stands_back()) std::this_thread::yield();
-    CHECK(functions_loaded == 0);
-    limited.leaves_ = true;
-    launches.join();
-    later_state = CUDA_SUCCESS;
-    loads.join();
-    CHECK(functions_loaded == 1);
+    watch_launches(true);
+    int tries = 0;
+    bool seen = false;
+    while (!seen && ++tries <= 100) seen = are_seen_to();
+    CHECK(seen);
     watch_launches(false);
     event_state = CUDA_SUCCESS;
 }

@@ -119,6 +119,13 @@ TEST_CASE("takeover: a tenant that faults again and again is refused for longer 
     CHECK(taken.refused_seconds("bad", now + 61 * kMinute) == 0);
 }
 
+TEST_CASE("takeover: a fault of which it is not known whose it was counts for no tenant", "[takeover]") {
+    Offences offences;
+    for (int i = 0; i < 5; ++i) offences.add("", Offences::kSecond);
+    CHECK(offences.count("") == 0);
+    CHECK(offences.refused_seconds("", Offences::kSecond) == 0);
+}
+
 TEST_CASE("takeover: a constant is as its copy if all that met it was followed", "[takeover]") {
     WatchedConstants constants;
     const int one = 1, two = 2;

@@ -30,8 +30,7 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 // one for kLong. No longer: the client that is held back may be the one that ends the waits there are.
 constexpr int kPolite = 10, kVeryPolite = 100;
 constexpr auto kLong = std::chrono::seconds(1);
-// Callers that ask once for a moment, and then again, do so after less.
-constexpr auto kForgotten = std::chrono::milliseconds(10);
+constexpr auto kForgotten = std::chrono::milliseconds(10);  // callers that ask once ask again before
 // A call waits so many times the patience with a single wait, where it is another wait each time.
 constexpr int kTimeoutWithAll = 3;
 
@@ -91,6 +90,11 @@ struct Asking {
     int found_taken = 0;          // so many times in a row launches had the gate
 };
 
+// For a call that waits for later launches alone. What a stream waits for may come behind a launch.
+void has_launches_stand_back() {
+    if (!state.held.load() && !state.waits.any()) state.launches.keep_back();
+}
+
 // With the gate held exclusively. `call`: null: one that asks once.
 bool kernels_ahead(LaunchesAhead::Call* call) {
     if (state.held.load()) return true;
@@ -101,8 +105,7 @@ bool kernels_ahead(LaunchesAhead::Call* call) {
         call = &state.once;
     }
     const LaunchesAhead::Front front = state.launches.front(call, state.patience);
-    // What a stream waits for may come behind a launch.
-    if (front == LaunchesAhead::Front::kLater && !state.waits.any()) state.launches.keep_back();
+    if (front == LaunchesAhead::Front::kLater) has_launches_stand_back();
     return front != LaunchesAhead::Front::kNone;
 }
 
@@ -132,6 +135,7 @@ private:
         const bool taken = lock_.try_lock_for(kPoll);
         if (knocks) state.knocks.fetch_sub(1);
         if (asking) asking->found_taken = taken ? 0 : asking->found_taken + 1;
+        if (!taken && asking && asking->call.behind) has_launches_stand_back();  // it still waits for those
         return taken;
     }
 
@@ -288,6 +292,7 @@ CUresult launch(CUstream stream, const Enqueue& enqueue) {
     std::shared_lock lock(state.gate);
     const CUresult status = enqueue();
     if (status == CUDA_SUCCESS) state.launches.note(stream, launch_of_thread());
+    if (!state.launches_watched.load()) state.launches.forget();  // no more since it was looked at
     return status;
 }
 

@@ -8,7 +8,7 @@ namespace smt::runtime::device {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
-constexpr auto kAsksAgain = std::chrono::milliseconds(10);  // a call that waits does so before
+constexpr auto kAsksAgain = std::chrono::milliseconds(50);  // a call that waits does so before
 
 }  // namespace
 
@@ -37,7 +37,7 @@ LaunchesAhead::Front LaunchesAhead::front(Call* call, Clock::duration patience) 
     std::lock_guard lock(mutex_);
     if (call->turn == 0) {
         call->turn = ++turns_;
-        for (const auto& [stream, last] : last_) awaited_.push_back({last.behind, call->turn});
+        for (const auto& [stream, last] : last_) awaited_.push_back({last.behind, call->turn, last.limited});
         last_.clear();
     }
     std::erase_if(awaited_, [this](const Awaited& each) { return is_over(each.behind); });
@@ -80,11 +80,13 @@ void LaunchesAhead::look() {
     std::erase_if(last_, [this](const auto& each) { return is_over(each.second.behind); });
 }
 
-// Of the launches that no call has asked about.
+// Of the launches behind a call that none is earlier than: those of awaited_ are a later call's, and not
+// over.
 bool LaunchesAhead::any_limited() {
     std::erase_if(last_,
                   [this](const auto& each) { return each.second.limited && is_over(each.second.behind); });
-    return std::ranges::any_of(last_, [](const auto& each) { return each.second.limited; });
+    return std::ranges::any_of(last_, [](const auto& each) { return each.second.limited; }) ||
+           std::ranges::any_of(awaited_, &Awaited::limited);
 }
 
 void LaunchesAhead::forget() {

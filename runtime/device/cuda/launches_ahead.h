@@ -4,9 +4,10 @@
 //
 //   for those that were there before it;
 //   for those of tenants with a limit that came later, so that none is under way when the call enters the
-//     driver. Launches may never cease, so these tenants' next launches stand back meanwhile (stand_back()).
-//     A launch may be what one in front of the call waits for, so each stands back for a bounded time, and
-//     the call does not wait for later ones for longer than `patience`.
+//     driver. Launches may never cease, so these tenants' next launches stand back meanwhile, on their
+//     programs' threads (stand_back()). Launches that the dispatcher has already are made all the same. A
+//     launch may be what one in front of the call waits for, so each stands back for a bounded time, and the
+//     call does not wait for later ones for longer than `patience`.
 //
 // Any thread. A launch and note() behind it are made with the gate held shared, front() is asked with the
 // gate held exclusively.
@@ -61,6 +62,7 @@ private:
     struct Awaited {
         CUevent behind;  // the last launch that was noted of a stream
         uint64_t turn;   // the first that waits for it
+        bool limited;
     };
     bool take(CUevent* event);
     bool is_over(CUevent event);

@@ -24,7 +24,8 @@ public:
     static constexpr size_t kFree = 3;
     static constexpr uint64_t kFirst = 15 * kSecond, kLongest = 3600 * kSecond;
 
-    void add(const std::string& tenant, uint64_t now) {
+    void add(const std::string& tenant, uint64_t now) {  // empty: it is not known whose it was
+        if (tenant.empty()) return;
         std::lock_guard lock(mutex_);
         forget_old(now);
         faults_[tenant].push_back(now);

@@ -2,7 +2,7 @@
 // keeper, and waits. After a fault it gets the sessions that have nothing under way, or only
 // launches that may be executed again. After a crash it has what kept_sessions.h told it.
 //
-// ready() and comes() are for any thread, the rest for the main one.
+// ready() and comes() are for any thread, ends() for the standstill's, the rest for the main one.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ public:
     // and the time to write their states.
     HandedOver hand_over(Server& server, int listening, int lock);
     void leaving();  // the server ends in order: nothing is to be taken over
-    // This process is about to end (standstill.h). Any thread; the main thread stands still.
+    // This process is about to end (standstill.h): on the standstill's thread, while the main one stands.
     void ends(const std::string& why, const std::string& tenant) const;
 
 private:

@@ -208,7 +208,7 @@ void Successor::apply(Server& server) {
     protocol::Reader in(state_.data(), state_.size());
     server.set_policy(protocol::take_text(in));
     server.offences().restore(in);
-    if (!culprit_.empty()) server.offences().add(culprit_, journal::now_ns());
+    server.offences().add(culprit_, journal::now_ns());
 }
 
 std::string Successor::how_it_ended() const {

@@ -28,7 +28,7 @@ public:
     // Waits for a fault or a crash. False: the server has ended in order, or there is nothing to go on with.
     bool await();
     bool crashed() const { return crashed_; }  // after await()
-    std::string how_it_ended() const;          // "crashed or was killed"
+    std::string how_it_ended() const;  // for people: "crashed or was killed", or "ended itself: " and why
 
     int listening() const { return listening_; }  // the caller's, after await()
     int lock() const { return lock_; }
