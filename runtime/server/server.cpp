@@ -279,7 +279,8 @@ void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     for (const Suspect& each : at_fault)
         if (suspect(each)) suspected_.insert(each.name);
     knows_culprit_ = std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1;
-    if (held && knows_culprit_) offences_.add(*suspected_.begin(), journal::now_ns());
+    // The watchdog has counted a kernel for which the context is given up.
+    if (held && knows_culprit_ && !context_lives()) offences_.add(*suspected_.begin(), journal::now_ns());
 }
 
 void Server::blame(const std::string& tenant, uint64_t others) {

@@ -194,6 +194,19 @@ def again_and_again(smt, programs):
         place.run("next", "work", "2", "8")
 
 
+def counted_once(smt, programs):
+    """A kernel for which another process takes over is one offence of its tenant."""
+    with Over(smt, programs) as place:
+        bystander = place.survivor("bystander")   # there is a session to take over
+        for _ in range(2):
+            standby = place.await_standby()
+            is_ended(endless(place, "culprit", 1))
+            place.wait_for_line(f"process {standby} serves from now on")
+        place.run("culprit", "work", "2", "8")    # of three it may have as many
+        say(bystander, "on")
+        finish_survivor(bystander)
+
+
 def no_standby(smt, programs):
     """Where the standby has ended for good all sessions end, and the log says so."""
     with Over(smt, programs) as place:
@@ -210,7 +223,7 @@ def no_standby(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:4]
-    scenarios = {each.__name__: each for each in (refused, for_all, again_and_again, no_standby)}
+    scenarios = {each.__name__: each for each in (refused, for_all, again_and_again, counted_once, no_standby)}
     for each in (beside, behind, stopped, apart, stepwise, held_back):
         scenarios.update(all_forms(each))
     scenarios[scenario](smt, programs)
