@@ -223,7 +223,8 @@ def no_standby(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:4]
-    scenarios = {each.__name__: each for each in (refused, for_all, again_and_again, counted_once, no_standby)}
+    scenarios = {each.__name__: each
+                 for each in (refused, for_all, again_and_again, counted_once, no_standby)}
     for each in (beside, behind, stopped, apart, stepwise, held_back):
         scenarios.update(all_forms(each))
     scenarios[scenario](smt, programs)
