@@ -95,7 +95,7 @@ class Stage(Place):
 
     def entries(self, tenant, kind):
         log = subprocess.run([self.smt, "log", "--json", "--mapping"], env=self.environment,
-                             capture_output=True, text=True, timeout=PATIENCE).stdout
+                             capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
         return [entry for entry in map(json.loads, log.splitlines())
                 if entry["tenant"] == tenant and entry["kind"] == kind]
 
