@@ -525,6 +525,29 @@ TEST_CASE("memory turns: one that finds no room holds up no other", "[memory_tur
     CHECK(device.turns.missing(2) == 0);
 }
 
+TEST_CASE("memory turns: a call that could end a turn finds no room, and is refused nothing",
+          "[memory_turns]") {
+    Device device(80 * kGiB);
+    device.add(1, 2 * kGiB);
+    device.add(2, 0);
+    device.now += 10s;
+    device.settle();
+    device.now += 10s;
+    device.of(2).asks = 79 * kGiB;
+    device.settle();
+    REQUIRE(device.of(1).out);  // it was idle, so a call of it may end a turn
+    device.of(2).stays = true;
+    device.of(1).works = true;
+    device.now += 1s;
+    CHECK(device.settle().what == What::kNothing);
+    CHECK(device.refused == 0);
+    CHECK(device.turns.missing(1) > 0);
+    device.of(2).stays = false;
+    device.settle();
+    CHECK(!device.of(1).out);
+    CHECK(device.turns.missing(1) == 0);
+}
+
 TEST_CASE("memory turns: nothing moves before there is enough", "[memory_turns]") {
     Device device(10 * kGiB);
     device.add(1, 8 * kGiB).works = true;

@@ -155,7 +155,8 @@ MemoryTurns::Step MemoryTurns::next(const std::vector<Program>& programs, uint64
         const bool cuts = !cut_waits && moves && may_cut(*requester, requester->away);
         cut_waits |= requester->out && moves && places_.at(requester->id).cut != TimePoint{};
         if (!in_turn && !cuts) continue;
-        serve(programs, *requester, free, now, &step);
+        const bool served = serve(programs, *requester, free, now, &step);
+        if (!served && requester->out) continue;  // as below
         if (step.what != Step::What::kNothing) return step;
     }
     for (const Program* requester : line) {
