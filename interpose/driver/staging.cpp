@@ -85,8 +85,10 @@ CUresult settle(uint32_t word, uint64_t value) {
 // The word has its value, or the session is over and the copy was not made. A kernel before the copy may have
 // ended at its fence: the copy was made, and has the error.
 CUresult confirm(uint32_t word) {
-    if (this_session().completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord)
+    if (this_session().completion_word(word).load(std::memory_order_acquire) < protocol::kReleasedWord) {
+        this_session().tell_fault();
         return this_session().sticky_error();
+    }
     for (int i = 0;
          i < kLastNaps && this_session().server_lives() && this_session().sticky_error() == CUDA_SUCCESS;
          ++i) {
