@@ -265,6 +265,14 @@ class Plan(unittest.TestCase):
         self.assertEqual(papers.share_s(found, 2, 0), 0)
         self.assertEqual(papers.share_s({"a": (0, 10, 0)}, 0, -1), 0)   # late, and nothing to prepare
 
+    def test_programs_that_are_not_built_are_named(self):
+        for script, *arguments in ((SCRIPT,), (SCRIPT.parent / "schedules.py",),
+                                   (SCRIPT.parent / "pair_study.py", "one", "two")):
+            done = subprocess.run([sys.executable, "-B", script, *arguments, "--programs", "/none"],
+                                  capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("there is no folder /none", done.stderr)
+
     def test_an_unknown_part_is_refused(self):
         done = planned("--parts", "pears")
         self.assertEqual(done.returncode, 2)

@@ -15,7 +15,9 @@ def scripts():
     """Those that can be started with --help."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            if PROGRAMS not in path.parents and "argparse.ArgumentParser" in path.read_text():
+            text = path.read_text()
+            parses = any(words in text for words in ("argparse.ArgumentParser", "parser_of(__doc__"))
+            if PROGRAMS not in path.parents and parses and '__name__ == "__main__"' in text:
                 yield path
 
 

@@ -7,11 +7,9 @@ CTAs, where each saturates alone, both under several policies in turns, and what
 Tables are for people to judge: where no number of CTAs keeps more than one after the other, the kernels are
 in each other's way, whatever the policy orders; where some do, the policy orders others. JSON lines go to
 pair_study.jsonl. Exit code 0 when every result was right. About 60 s on an H100 (a guess)."""
-import argparse
 import collections
 import itertools
 import json
-import os
 import pathlib
 import re
 import signal
@@ -23,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("harness", "corun"))]
 from harness import run  # noqa: E402
 from measurement import note_command  # noqa: E402
+from options import parse, parser_of  # noqa: E402
 from metrics import antt, makespan_stp, progress  # noqa: E402
 from parts import Job, Runner  # noqa: E402
 from stage import Stage  # noqa: E402
@@ -128,29 +127,13 @@ class Study:
 
 
 def parsed():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, budget=75, rounds=4, length=0.25)
     parser.add_argument("first")
     parser.add_argument("second")
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--preload")
-    parser.add_argument("--programs", help="the folder of the examples (default: BUILD/examples/shared)")
-    parser.add_argument("--checksums", default=str(HERE.parents[2] / "examples/checksums.txt"))
-    parser.add_argument("--device", help="sim: to try this script, at size trivial")
-    parser.add_argument("--size", default="large")
-    parser.add_argument("--budget", type=float, default=75, help="seconds for all")
-    parser.add_argument("--rounds", type=int, default=4, help="at most")
-    parser.add_argument("--length", type=float, default=0.25,
-                        help="half of what a program takes alone, seconds")
     parser.add_argument("--modes", default="mps,fifo,greedy,compact")
     parser.add_argument("--logged", default="compact", help="policies of which the orders are counted")
     parser.add_argument("--pair-seconds", type=float, default=1.0)
-    parser.add_argument("--profiles", help="the folder of what smt profile finds (default: --out)")
-    parser.add_argument("--out", default=".")
-    options = parser.parse_args()
-    options.programs = options.programs or os.path.join(options.build, "examples/shared")
-    if options.device == "sim":
-        options.size, options.length = "trivial", 0.05
+    options = parse(parser)
     return options
 
 

@@ -22,9 +22,7 @@ Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (har
 --budget, less what has to be known of programs beforehand, is divided by what a round of each part takes, of
 mixes and compact of each workload; --plan prints that, and measures nothing. With too small a budget a part
 has fewer workloads: the first ones in an order that was drawn by a seed before."""
-import argparse
 import itertools
-import os
 import pathlib
 import signal
 import sys
@@ -34,6 +32,7 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 from measurement import note_command  # noqa: E402
+from options import parse, parser_of  # noqa: E402
 import experiments  # noqa: E402
 import parts as coruns  # noqa: E402
 from parts import Runner  # noqa: E402
@@ -177,33 +176,17 @@ class Papers:
 
 
 def parsed():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--preload")
-    parser.add_argument("--programs", help="the folder of the examples (default: BUILD/examples/shared)")
-    parser.add_argument("--checksums", default=str(HERE.parents[2] / "examples/checksums.txt"))
-    parser.add_argument("--device", help="sim: to try this script, at size trivial")
-    parser.add_argument("--size", default="large")
-    parser.add_argument("--budget", type=float, default=480, help="seconds for all")
-    parser.add_argument("--rounds", type=int, default=5, help="at most")
-    parser.add_argument("--length", type=float, default=0.25,
-                        help="half of what a program takes alone, seconds")
+    parser = parser_of(__doc__, budget=480, rounds=5, length=0.25)
     parser.add_argument("--parts", default=",".join(coruns.PARTS), help="the first seven, if none is named")
     parser.add_argument("--select", default="", help="workloads, by a regular expression")
     parser.add_argument("--modes", help="only these")
     parser.add_argument("--sweep", default="pairs,mixes,compact",
                         help="parts whose programs smt profile --sweep measures first")
-    parser.add_argument("--profiles", help="the folder of what smt profile finds (default: --out)")
     parser.add_argument("--known", action="store_true", help="smt profile was there before, into --profiles")
     parser.add_argument("--plan", action="store_true", help="print what runs and how long it takes")
-    parser.add_argument("--out", default=".")
-    options = parser.parse_args()
+    options = parse(parser, needs_programs=lambda options: not options.plan)
     if unknown := set(options.parts.split(",")) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}: {', '.join(PARTS)}")
-    options.programs = options.programs or os.path.join(options.build, "examples/shared")
-    if options.device == "sim":
-        options.size, options.length = "trivial", 0.05
     return options
 
 

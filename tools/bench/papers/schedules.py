@@ -16,7 +16,6 @@ those that `smt profile --pair` measures; the first pair in this order that has 
 
 Programs launch again and again, so what a server decides depends on when launches come, and a kernel that
 waits too long has a turn (aging): `off` says how far off the assembled time is from the measured one."""
-import argparse
 import contextlib
 import itertools
 import json
@@ -35,6 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("harness", "corun", "models"))]
 import workloads  # noqa: E402
 from measurement import note_command  # noqa: E402
+from options import parse, parser_of  # noqa: E402
 from models_figures import KERNELS  # noqa: E402
 from parts import Job, Runner  # noqa: E402
 from metrics import makespan_stp  # noqa: E402
@@ -229,31 +229,15 @@ class Schedules:
 
 
 def parsed():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--preload")
-    parser.add_argument("--programs", help="the folder of the examples (default: BUILD/examples/shared)")
-    parser.add_argument("--checksums", default=str(HERE.parents[2] / "examples/checksums.txt"))
-    parser.add_argument("--device", help="sim: to try this script, at size trivial")
-    parser.add_argument("--size", default="large")
-    parser.add_argument("--budget", type=float, default=150, help="seconds for all")
-    parser.add_argument("--rounds", type=int, default=100, help="at most")
-    parser.add_argument("--length", type=float, default=0.2,
-                        help="half of what a program takes alone, seconds")
+    parser = parser_of(__doc__, budget=150, rounds=100, length=0.2)
     parser.add_argument("--mix", choices=sorted(workloads.MIXES), default="MIX")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=workloads.DRAWN_SEED)
     parser.add_argument("--pair-seconds", type=float, default=1.0,
                         help="what each program of a pair that is measured takes alone")
-    parser.add_argument("--profiles", help="the folder of what smt profile finds (default: --out)")
     parser.add_argument("--known", action="store_true", help="smt profile was there before, into --profiles")
     parser.add_argument("--swept", action="store_true", help="smt profile --sweep was, and --pair was not")
-    parser.add_argument("--out", default=".")
-    options = parser.parse_args()
-    options.programs = options.programs or os.path.join(options.build, "examples/shared")
-    if options.device == "sim":
-        options.size, options.length = "trivial", 0.05
+    options = parse(parser)
     return options
 
 
