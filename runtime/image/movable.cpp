@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/image/bytes.h"
+#include "runtime/image/constant_bank.h"
 #include "runtime/image/elf_file.h"
 #include "runtime/image/redirect.h"
 
@@ -67,7 +68,7 @@ public:
         place(result.plan);
         if (result.plan.bytes != 0 && !redirect(result.plan))
             return nothing("addresses that cannot be changed");
-        if (!named_bank_ && has_bank()) stays("constants without symbols");
+        look_at_bank();
         result.stays = std::move(stays_);
         result.constants = std::move(constants_);
         return result;
@@ -193,6 +194,13 @@ private:
 
     bool is_left(const Elf64_Shdr& section, std::string_view name) const {
         return name.starts_with(kNvidiaTables) && (!tables_ || file_.name_begins(section, kConstantBank));
+    }
+
+    // Constants without symbols have no name by which a program could ask for them; code may take an address.
+    void look_at_bank() {
+        if (constants_.empty() && (named_bank_ || !has_bank())) return;
+        const auto taken = takes_constant_address(file_, cubin_architecture(image_));
+        if (taken.value_or(true)) stays(std::string(taken ? kConstantTaken : kConstantsUnread));
     }
 
     bool has_bank() const {

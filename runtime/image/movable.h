@@ -22,12 +22,11 @@
 
 namespace smt::image {
 
-// Why constants count as used in ways that cannot be followed: code takes a constant's address, as its PTX
-// shows; or there is no PTX, and machine code does not show it (the driver tells a kernel where a bank lies),
-// before other reasons.
+// Why constants count as used in ways that cannot be followed: code takes a constant's address; or it may, as
+// where its architecture has the addresses of banks is not known.
 inline constexpr std::string_view kConstantTaken = "the address of a __constant__ variable";
 inline constexpr std::string_view kConstantsUnread =
-    "__constant__ variables in machine code without PTX, which may take their addresses";
+    "__constant__ variables in machine code of an unknown architecture, which may take their addresses";
 
 struct MovablePlan {
     static constexpr uint64_t kFirst = 256;
@@ -36,8 +35,8 @@ struct MovablePlan {
     std::vector<std::string> constants;  // names in .nv.constant3, without NVIDIA's
 };
 
-// Constants count where their address is in a relocation: what code reads of them by a bank is what they are
-// loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone, but for those in
+// Constants count where code takes their address (constant_bank.h): what it reads of them by a bank is what
+// they are loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone, but for those in
 // global memory with `tables`. Trusts nothing in the cubin. Time: as it has symbols and relocations, times a
 // logarithm.
 [[nodiscard]] MovablePlan movable_plan(std::string_view cubin, bool tables = false);

@@ -119,19 +119,13 @@ std::string_view code_of(const Opened& opened, std::string_view image) {
 namespace {
 
 // Managed variables are moved elsewhere (`managed`), by a change of the same relocations.
-// `text`: the image's PTX for the device, if it has one.
-void look_for_variables(std::string_view code, std::string_view text, bool tables, Opened& opened) {
+void look_for_variables(std::string_view code, bool tables, Opened& opened) {
     if (!opened.uses_variables) return;
     if (opened.code == Code::kCubin) {
         image::MovablePlan found = image::movable_plan(code, tables);
         opened.stays = std::move(found.stays);
         opened.constants = std::move(found.constants);
         if (opened.managed.bytes == 0) opened.moved = std::move(found.plan);
-        if (opened.constants.empty()) return;
-        if (text.empty())
-            opened.stays =
-                std::string(image::kConstantsUnread) + (opened.stays.empty() ? "" : "; ") + opened.stays;
-        if (image::uses_of_ptx(text).constant_addresses) opened.stays = image::kConstantTaken;
         return;
     }
     image::TextUses uses = image::uses_of_ptx(code, tables);
@@ -178,7 +172,7 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     opened.uses_variables = text.empty() ? image::uses_variables_of_cubin(code, asked.tables)
                                          : image::uses_variables_of_ptx(text, asked.tables);
     opened.system_atomics = image::kernels_with_system_atomics(text);
-    if (asked.moves) look_for_variables(code, text, asked.tables, opened);
+    if (asked.moves) look_for_variables(code, asked.tables, opened);
     return opened;
 }
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
@@ -48,6 +49,8 @@ std::string relocation(uint64_t at, Symbol symbol, unsigned type, int64_t addend
 struct MovableCubin {
     std::vector<Elf64_Sym> symbols;
     std::string table, code, init;  // relocations
+    std::array<uint64_t, 4> instructions{};
+    unsigned architecture = 90;
 
     MovableCubin() {
         const auto object = [](uint32_t name, Part section, uint64_t value, uint64_t bytes) {
@@ -94,7 +97,9 @@ struct MovableCubin {
         add(kConstants, ".nv.constant3", SHT_PROGBITS, SHF_ALLOC, std::string(64, '\0'));
         add(kTable, ".nv.constant4", SHT_PROGBITS, SHF_ALLOC, std::string(16, '\0'));
         add(kTableRelocations, ".rela.nv.constant4", SHT_RELA, 0, table, kSymbols, kTable);
-        add(kCode, ".text.kernel", SHT_PROGBITS, SHF_ALLOC, std::string(32, '\0'));
+        std::string text_bytes;
+        put(text_bytes, instructions);
+        add(kCode, ".text.kernel", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, text_bytes);
         add(kCodeRelocations, ".rela.text.kernel", SHT_RELA, 0, code, kSymbols, kCode);
         add(kInitRelocations, ".rela.nv.global.init", SHT_RELA, 0, init, kSymbols, kInit);
         add(kSectionNames, ".shstrtab", SHT_STRTAB, 0, "");
@@ -105,7 +110,7 @@ struct MovableCubin {
         header.e_ident[EI_CLASS] = ELFCLASS64;
         header.e_ident[EI_DATA] = ELFDATA2LSB;
         header.e_machine = 190;
-        header.e_flags = 90;
+        header.e_flags = architecture;
         header.e_shentsize = sizeof(Elf64_Shdr);
         header.e_shnum = kParts;
         header.e_shstrndx = kSectionNames;
@@ -175,8 +180,6 @@ TEST_CASE("movable: addresses that are reached in other ways stay", "[movable]")
     CHECK(cubin.plan().stays == kConstantTaken);
     cubin = {};
     CHECK(cubin.plan().constants == std::vector<std::string>{"weights"});
-    cubin.symbols[kWeights].st_shndx = kCode;
-    CHECK(cubin.plan().stays == "constants without symbols");
     cubin = {};
     cubin.symbols[kPointer].st_value = 2;  // it shares bytes with counter
     CHECK(cubin.moved() == "big ");
@@ -192,6 +195,32 @@ TEST_CASE("movable: addresses that are reached in other ways stay", "[movable]")
     CHECK(cubin.moved() == "counter pointer ");
     CHECK(!cubin.plan().stays.empty());
     CHECK(!movable_plan("no cubin").stays.empty());
+}
+
+TEST_CASE("movable: code that takes a constant's address is found in each architecture", "[movable]") {
+    // LDC.64 R2, c[0x0][0xd0]; ULDC.64 UR4, c[0x0][0x50]; SEL R3, R0, c[0x0][0x54]; LDCU.64 UR4,
+    // c[0x0][0x120]
+    constexpr uint64_t kHopper = 0x00003400ff027b82, kTuring = 0x0000140000047ab9,
+                       kHigherHalf = 0x0000150000037a07, kBlackwell = 0x00002400ff0477ac;
+    MovableCubin cubin;
+    for (const auto& [architecture, instruction] :
+         {std::pair(90u, kHopper), std::pair(75u, kTuring), std::pair(89u, kHigherHalf),
+          std::pair(100u, kBlackwell)}) {
+        cubin.architecture = architecture;
+        cubin.instructions = {0, 0, instruction, 0};
+        CHECK(cubin.plan().stays == kConstantTaken);
+        cubin.instructions = {instruction | uint64_t{3} << 54, 0, 0, instruction};  // c[0x3]; no beginning
+        CHECK(cubin.plan().stays.empty());
+    }
+    cubin.architecture = 90;
+    cubin.instructions = {0x00000a00ff017b82, 0, 0x0000003404007981, 0};  // c[0x0][0x28]; LDG R0, [R4+0x34]
+    CHECK(cubin.plan().stays.empty());
+    cubin.instructions[2] = kTuring;
+    CHECK(cubin.plan().stays.empty());
+    cubin.architecture = 130;
+    CHECK(cubin.plan().stays == kConstantsUnread);
+    cubin.symbols[kWeights].st_shndx = kCode;  // a bank without symbols: code can name it all the same
+    CHECK(cubin.plan().stays == kConstantsUnread);
 }
 
 TEST_CASE("movable: NVIDIA's tables are left alone, or are variables like others", "[movable]") {

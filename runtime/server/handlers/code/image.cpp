@@ -62,27 +62,13 @@ CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* 
     return CUDA_SUCCESS;
 }
 
-// The image's PTX shows that its code takes no constant's address, which holds for machine code made of it.
-bool constants_read(const jit::Opened& opened) {
-    return opened.stays != image::kConstantTaken && !opened.stays.starts_with(image::kConstantsUnread);
-}
-
-// It does not, as is known from elsewhere.
-void take_constants_as_read(jit::Opened& opened) {
-    if (!opened.stays.starts_with(image::kConstantsUnread)) return;
-    opened.stays.erase(0, image::kConstantsUnread.size());
-    if (opened.stays.starts_with("; ")) opened.stays.erase(0, 2);
-}
-
 // The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
 // which is opened in turn.
 CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
     SMT_TRY(take_code(call, opened, image));
     if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
-    const bool read = constants_read(opened);
     SMT_TRY(to_machine_code(call, opened, image, jit));
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
-    if (read) take_constants_as_read(opened);
     return take_code(call, opened, image);
 }
 
@@ -91,7 +77,6 @@ struct Given {
     std::string identity;  // for profiles
     std::vector<jit::FencedFunction> fenced;
     std::set<std::string, std::less<>> system_atomics;
-    bool constants_read;  // constants_read()
 };
 
 // Keeps the upload for a process that may take the session over. Null: none may, or the program has no more
@@ -171,7 +156,6 @@ CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, con
                       JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
-    if (given.constants_read) take_constants_as_read(opened);
     return load_bytes(call, owner, std::move(image), std::move(opened), given, jit, std::move(form), object);
 }
 
@@ -188,7 +172,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         bytes = {image.data(), image.size()};
     }
     const Given given{call.session.server().profiles().identify(bytes), std::move(opened.fenced),
-                      std::move(opened.system_atomics), constants_read(opened)};
+                      std::move(opened.system_atomics)};
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
