@@ -49,6 +49,7 @@ class ControlMessage;
 class DevicePrintf;
 class Fence;  // memory/fence.h
 class Lane;
+class Laps;
 class Server;
 class TenantMemory;  // memory/tenant_memory.h; never frees the device range, which the session owns
 
@@ -231,7 +232,7 @@ private:
     void begin_suspended();
     void note_suspended(protocol::TenantStatus& status) const;
     bool live_again(Taken& taken);
-    CUresult restore(protocol::Reader& in, const Taken& taken);
+    CUresult restore(protocol::Reader& in, const Taken& taken, Laps& laps);
     CUresult restore_place(protocol::Reader& in, int arena_file);
     CUresult restore_code(protocol::Reader& in);
     CUresult restore_lanes(protocol::Reader& in, const Marks* marks);

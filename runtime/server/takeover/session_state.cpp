@@ -19,6 +19,7 @@
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/takeover/laps.h"
 #include "runtime/server/takeover/scratch_lane.h"
 #include "runtime/server/takeover/taken_hello.h"
 
@@ -107,8 +108,9 @@ bool Session::live_again(Taken& taken) {
     std::string problem;
     if (!take_hello(in)) problem = "its state is of another build";
     server_.dispatcher().enter(dispatched_);
+    Laps laps;
     if (problem.empty()) {
-        const CUresult status = restore(in, taken);
+        const CUresult status = restore(in, taken, laps);
         if (status != CUDA_SUCCESS)
             problem =
                 fmt::format("the other process could not make it again: error {}", static_cast<int>(status));
@@ -117,7 +119,7 @@ bool Session::live_again(Taken& taken) {
     taken.state = {};
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
-        note("it goes on here");
+        note("it goes on here, made again in " + laps.text());
         if (!reissued_.empty())
             gate_.close(LaneGate::kReissued);  // they come first
         else if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
@@ -135,20 +137,25 @@ bool Session::live_again(Taken& taken) {
     return true;
 }
 
-CUresult Session::restore(protocol::Reader& in, const Taken& taken) {
+CUresult Session::restore(protocol::Reader& in, const Taken& taken, Laps& laps) {
     const CUresult place = restore_place(in, taken.arena);
     if (taken.placed) taken.placed();
     SMT_TRY(place);
+    laps.end("place");
     confine();
     SMT_TRY(streams_.open());
     SMT_TRY(streams_.restore(in));
+    laps.end("streams");
     if (!protocol::take_part(in, kObjectsPart)) return CUDA_ERROR_INVALID_VALUE;
     SMT_TRY(events_.restore(in));
     callbacks_.go_on_at(in.scalar<uint32_t>());
     handles_.restore(in);
+    laps.end("events");
     open_memory();
     SMT_TRY(memory_->restore(in, taken.claim));
+    laps.end("memory");
     SMT_TRY(restore_code(in));
+    laps.end("code");
     SMT_TRY(restore_kept_launches(in));
     SMT_TRY(restore_reissued(in));
     SMT_TRY(restore_lanes(in, taken.marks.get()));

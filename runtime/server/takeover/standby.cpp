@@ -19,6 +19,7 @@
 #include "runtime/protocol/state.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/takeover/laps.h"
 #include "runtime/server/takeover/packet.h"
 
 extern char** environ;
@@ -251,21 +252,23 @@ Packet Standby::done_packet(const std::vector<Line>& lines, const std::set<std::
 HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     HandedOver result;
     std::vector<Line> lines;
-    const auto begun = Clock::now();
+    Laps laps;
     result.server = begin(server, listening, lock);
+    laps.end("the standby is told");
     const std::vector<Session*> sessions = server.held_sessions();
     // Before any program ends: the dispatcher would then make launches that it has kept back.
     for (Session* session : sessions) session->nudge();
     std::set<std::string> ended;
     send_sessions(server, sessions, result.server, &lines, &ended);
+    laps.end("sessions stand still and are sent");
     if (result.server) put_packet(socket_, done_packet(lines, ended));
     await_answers(server, std::move(lines), &result);
     server.decided();
+    laps.end("they are there");
     drop();
     if (result.server)
-        note_(
-            fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {} ms",
-                        pid_, result.sockets.size(), sessions.size(), (Clock::now() - begun) / 1ms));
+        note_(fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {}",
+                          pid_, result.sockets.size(), sessions.size(), laps.text()));
     return result;
 }
 

@@ -35,12 +35,15 @@ def await_standby(runtime, pid):
 
 
 def takeover(runtime, pid):
-    """The one from that server, if there was one."""
-    found = re.search(rf"smtd\[{pid}\] process \d+ serves from now on, (\d+) of (\d+) sessions .*; after "
-                      r"(\d+) ms", whole_log(runtime))
+    """The one from that server, if there was one, and what its steps took, of the server and of sessions."""
+    log = whole_log(runtime)
+    found = re.search(rf"smtd\[{pid}\] process (\d+) serves from now on, (\d+) of (\d+) sessions .*; after "
+                      r"(\S+) ms \((.*)\)", log)
     if not found:
         return {}
-    return {"carried": int(found[1]), "sessions": int(found[2]), "takeover_ms": int(found[3])}
+    sessions = re.findall(rf"smtd\[{found[1]}\] .* goes on here, made again in (.*)", log)
+    return {"carried": int(found[2]), "sessions": int(found[3]), "takeover_ms": float(found[4]),
+            "steps": found[5], "steps_of_sessions": sessions}
 
 
 def reason_of_end(runtime, tenant):
