@@ -60,24 +60,37 @@ Opener::~Opener() {
     threads_.clear();  // joins them
 }
 
-Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
-    auto job = std::make_shared<Job>();
-    job->asked = &asked;
-    job->image = image;
-    std::unique_lock lock(mutex_);
-    if (leaving_) return failed(Outcome::kNoWorker, "the server is leaving");
-    if (!queue_.add(tenant, job)) return failed(Outcome::kNoWorker, "too many of this tenant's images wait");
+std::string Opener::begin(TenantId tenant, const std::shared_ptr<Job>& job) {
+    if (leaving_) return "the server is leaving";
+    if (!queue_.add(tenant, job)) return "too many of this tenant's images wait";
     if (idle_ < queue_.size() && threads_.size() < settings_.workers) {
         std::string why = threads_.emplace_back().serve({"opener", ""}, [this] { run(); });
         if (!why.empty()) threads_.pop_back();  // others do its work, later
         if (threads_.empty()) {
             queue_.drop(job);
-            return failed(Outcome::kNoWorker, "there is no thread for the compile worker: " + why);
+            return "there is no thread for the compile worker: " + why;
         }
     }
     work_.notify_one();
+    return {};
+}
+
+Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
+    auto job = std::make_shared<Job>();
+    job->asked = asked;
+    job->image = image;
+    std::unique_lock lock(mutex_);
+    if (std::string why = begin(tenant, job); !why.empty()) return failed(Outcome::kNoWorker, std::move(why));
     done_.wait(lock, [&] { return job->done; });
     return std::move(job->answer);
+}
+
+void Opener::warm(int architecture) {
+    auto job = std::make_shared<Job>();
+    job->asked.target.architecture = architecture;
+    job->asked.doors = job->warms = true;
+    std::lock_guard lock(mutex_);
+    begin(kNoTenant, job);  // where it fails the next image starts a worker
 }
 
 void Opener::run() {
@@ -88,7 +101,8 @@ void Opener::run() {
         std::shared_ptr<Job> job;
         ++idle_;
         work_.wait(lock, [&] { return (job = std::static_pointer_cast<Job>(queue_.next())) || leaving_; });
-        --idle_;
+        const bool warms = job && job->warms;  // an image that comes meanwhile waits for this worker
+        if (!warms) --idle_;
         if (!job) break;
         std::string problem;
         const bool ready = !leaving_ && worker.prepare(problem);
@@ -105,6 +119,7 @@ void Opener::run() {
         job->answer = std::move(answer);
         job->done = true;
         queue_.done(*job);
+        if (warms) --idle_;
         done_.notify_all();
         work_.notify_all();  // what this tenant may have run now
     }
@@ -117,7 +132,7 @@ Opener::Answer Opener::open_with(Worker& worker, const Job& job) {
     if (!worker.shared.write(job.image))
         return failed(Outcome::kNoWorker, "there is no memory for the image");
     bool started = false;
-    const std::string message = encode(ImageOrder{*job.asked, job.image.size()});
+    const std::string message = encode(ImageOrder{job.asked, job.image.size()});
     const std::optional<std::string> bytes =
         worker.compiler->exchange(Message::kOpen, message, Message::kOpened, problem, &started);
     if (!bytes) return failed(started ? Outcome::kLost : Outcome::kNoWorker, problem);

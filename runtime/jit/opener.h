@@ -36,6 +36,8 @@ public:
     Opener(const Opener&) = delete;
     Opener& operator=(const Opener&) = delete;
 
+    const Settings& settings() const { return settings_; }
+
     enum class Outcome {
         kOpened,    // or refused: Opened::problem
         kLost,      // the worker crashed, took too long or answered nonsense
@@ -48,16 +50,20 @@ public:
     };
     // Waits for the worker, which has a time limit. `image` must stay.
     Answer open(TenantId tenant, const OpenOrder& asked, std::string_view image);
+    // Starts a worker, which makes what doors on an architecture (90: sm_90) need: the first image of a
+    // fresh worker waits for that, some ten milliseconds. Does not wait.
+    void warm(int architecture);
 
 private:
     struct Job : Queued {
-        const OpenOrder* asked = nullptr;
+        OpenOrder asked;
         std::string_view image;
         Answer answer;
-        bool done = false;
+        bool done = false, warms = false;
     };
     struct Worker;
 
+    std::string begin(TenantId tenant, const std::shared_ptr<Job>& job);  // empty, or why not
     void run();
     static Answer open_with(Worker& worker, const Job& job);
     void warn(const std::string& lacking);
@@ -65,7 +71,7 @@ private:
     const Settings settings_;
     const Say say_;
 
-    std::mutex mutex_;  // the rest
+    std::mutex mutex_;  // the rest; the caller of begin() holds it
     std::condition_variable work_, done_;
     Queue queue_;
     bool leaving_ = false, warned_ = false;

@@ -183,11 +183,12 @@ std::unique_ptr<Standby> expect_takeover(const Options& options, Server& server,
 
 // `successor`: the sessions of the process that it takes over from; null: it begins with none.
 int serve_device(const Options& options, const Files& files, device::Device& device, DevicePrintf& printf,
-                 journal::Writer& journal, int lock, Successor* successor) {
+                 journal::Writer& journal, int lock, Successor* successor,
+                 std::unique_ptr<jit::Opener> opener = nullptr) {
     std::string error;
     if (!settings::text_of(settings::Id::kCalls).empty()) device.time_driver();
     const dispatch::Settings settings = dispatch::read_settings(device.properties().keeps_sessions_apart);
-    Server server(device, journal, printf, chosen_policy(), settings);
+    Server server(device, journal, printf, chosen_policy(), settings, std::move(opener));
     server.keep_faults_in(files.fault);
     server.neighbours().are_in(files.directory);
     server.addresses().share(files.directory + "/addresses");
@@ -286,6 +287,7 @@ int stand_by(const Options& options, const Files& files) {
     std::string error, notice;
     const std::unique_ptr<device::Device> device = device::open_device(options.key, "", notice, error);
     if (!device) return fail("the standby has no device: " + error);
+    std::unique_ptr<jit::Opener> opener = Server::make_opener(*device, log_line);
     if (!successor.begin(*device) || !successor.await()) return 0;
     // The log and the journal of the first process stay as those of the server before this one.
     keep_generation(files);
@@ -295,7 +297,8 @@ int stand_by(const Options& options, const Files& files) {
     log_line(successor.crashed() ? "this process takes over from one that " + successor.how_it_ended()
                                  : "this process takes over from one whose context a fault has lost");
     log_line(line_about_keeper(device->physical_memory().keeper_pid()));
-    return serve_device(options, files, *device, device_printf, journal, successor.lock(), &successor);
+    return serve_device(options, files, *device, device_printf, journal, successor.lock(), &successor,
+                        std::move(opener));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "runtime/journal/fault_record.h"
 #include "runtime/server/fatal.h"
+#include "runtime/server/handlers/code/opening.h"
 #include "runtime/server/log.h"
 #include "runtime/server/memory/block_store.h"
 #include "runtime/server/session.h"
@@ -45,14 +46,16 @@ std::shared_ptr<BlockStore> make_block_store(std::shared_ptr<SpareBlocks> blocks
 }  // namespace
 
 Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
-               std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings)
+               std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings,
+               std::unique_ptr<jit::Opener> opener)
     : device_(device),
       journal_(journal),
       device_printf_(device_printf),
       dispatcher_(device, journal, std::move(policy), settings),
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
-      opener_(compiler_.settings(), [this](const std::string& line) { note(line); }),
+      opener_(opener ? std::move(opener)
+                     : make_opener(device, [this](const std::string& line) { note(line); })),
       profiles_(
           profiles::store_path(), profiles::read_facts(device),
           [this](const std::string& line) { note(line); }, between_writes()) {
@@ -64,6 +67,13 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
 }
 
 Server::~Server() = default;
+
+std::unique_ptr<jit::Opener> Server::make_opener(device::Device& device, jit::Opener::Say say) {
+    auto opener = std::make_unique<jit::Opener>(jit::read_settings(jit::own_folder()), std::move(say));
+    if (handlers::workers_open_images(device, opener->settings()) && opener->settings().doors)
+        opener->warm(handlers::architecture_of(device));
+    return opener;
+}
 
 void Server::note(const std::string& line, const Session* of) {
     {

@@ -48,8 +48,10 @@ class Users;
 
 class Server {
 public:
+    // `opener`: make_opener(), earlier; null: the server makes it.
     Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
-           std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings);
+           std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings,
+           std::unique_ptr<jit::Opener> opener = nullptr);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
@@ -60,7 +62,9 @@ public:
     AddressPlan& addresses() { return addresses_; }
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
-    jit::Opener& opener() { return opener_; }
+    jit::Opener& opener() { return *opener_; }
+    // With a worker that is ready for the device's images, where workers open them.
+    static std::unique_ptr<jit::Opener> make_opener(device::Device& device, jit::Opener::Say say);
     profiles::ProfileCache& profiles() { return profiles_; }
     Measuring* measuring() { return measuring_.get(); }                // null: no measurement
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
@@ -225,7 +229,7 @@ private:
 
     // Destroyed first because they call note(); measuring_ before profiles_, to which it reports.
     jit::Service compiler_;
-    jit::Opener opener_;
+    const std::unique_ptr<jit::Opener> opener_;
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
     std::unique_ptr<Unpinning> unpinning_;

@@ -3,6 +3,10 @@
 #include "runtime/jit/opener.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "runtime/jit/messages.h"
@@ -44,7 +48,28 @@ void check_opens(Opener& opener) {
 
 void ignore(const std::string&) {}
 
+// Of all threads, in the kernel's words.
+std::string child_processes() {
+    std::string all;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream file(task.path() / "children");
+        all.append(std::istreambuf_iterator<char>(file), {});
+    }
+    return all;
+}
+
 }  // namespace
+
+TEST_CASE("a worker that was started ahead opens the first image") {
+    Opener opener(toy_settings(), ignore);
+    opener.warm(90);
+    const auto until = std::chrono::steady_clock::now() + 30s;
+    while (child_processes().empty() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    const std::string worker = child_processes();
+    CHECK(!worker.empty());
+    check_opens(opener);
+    CHECK(child_processes() == worker);
+}
 
 TEST_CASE("a worker opens an archive, unpacks its cubin and says what is in it") {
     Opener opener(toy_settings(), ignore);

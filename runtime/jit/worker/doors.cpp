@@ -27,9 +27,13 @@ std::variant<std::string, Problem> assemble_prologue(const std::string& ptx,
     return std::move(result.image);
 }
 
+machine_code::Prologues& prologues() {
+    static machine_code::Prologues all(assemble_prologue);
+    return all;
+}
+
 std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
-    static machine_code::Prologues prologues(assemble_prologue);
-    auto result = machine_code::patch(cubin, prologues, leave_managed_forms);
+    auto result = machine_code::patch(cubin, prologues(), leave_managed_forms);
     if (auto* problem = std::get_if<Problem>(&result)) {
         doors.push_back({"", std::move(problem->text), 0, 0, false});
         return "";
@@ -45,6 +49,8 @@ std::string put_doors(std::string_view cubin, std::vector<Door>& doors) {
 }  // namespace
 
 Opened open_with_doors(const OpenOrder& asked, std::string_view image) {
+    if (image.empty() && asked.doors)
+        prologues().get(asked.target.architecture, 2 * machine_code::kSecondPlace);  // Opener::warm()
     return open_image(asked, image, put_doors);
 }
 

@@ -13,9 +13,7 @@ using jit::Opener;
 namespace {
 
 bool worker_opens_images(Call& call) {
-    const jit::Settings& settings = call.session.server().compiler().settings();
-    return !call.session.device().properties().keeps_sessions_apart && settings.compiles_ptx &&
-           !settings.compiler.empty();
+    return workers_open_images(call.session.device(), call.session.server().compiler().settings());
 }
 
 // The simulated device executes PTX, and assigns output to its session, which then needs no printing turns.
@@ -59,10 +57,15 @@ CUresult open_as(Call& call, const jit::OpenOrder& asked, std::string_view image
 
 }  // namespace
 
-int architecture_of(Call& call) {
-    const device::Properties& device = call.session.device().properties();
-    return 10 * device.compute_major + device.compute_minor;
+bool workers_open_images(const device::Device& device, const jit::Settings& settings) {
+    return !device.properties().keeps_sessions_apart && settings.compiles_ptx && !settings.compiler.empty();
 }
+
+int architecture_of(const device::Device& device) {
+    return 10 * device.properties().compute_major + device.properties().compute_minor;
+}
+
+int architecture_of(const Call& call) { return architecture_of(call.session.device()); }
 
 namespace {
 
