@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""tools/bench/models/assumptions.py: what is measured of pairs, and claims; with a build folder, the model of
-profiles whose counters the test writes into a store: assumptions_test.py [BUILD]."""
+"""tools/bench/models/assumptions.py: what is measured of pairs, which models.py starts, and claims; with a
+build folder, the model of profiles whose counters the test writes into a store:
+assumptions_test.py [BUILD]."""
+import argparse
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -9,7 +12,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools/bench/models/assumptions.py"
@@ -17,6 +22,8 @@ BUILD = None
 sys.path[:0] = [*(str(ROOT / "tools/bench" / name) for name in ("models", "papers", "harness", "corun", "."))]
 import assumptions  # noqa: E402
 import claims  # noqa: E402
+import harness  # noqa: E402
+import models  # noqa: E402
 import report  # noqa: E402
 import results_file  # noqa: E402
 
@@ -34,8 +41,8 @@ LINES = [{"part": "pair", "pair": ["tea", "pointer_chase"], "of_alone": each}
 
 
 def pairs(paper):
-    return [{"first": kernel(*CHASE), "second": kernel(*TEA), "paper": {"together": paper},
-             "told": {"together": [.3, 1.4]}},
+    return [{"first": kernel(*CHASE), "second": kernel(*TEA), "paper": {"together": paper, "profit": .2},
+             "told": {"together": [.3, 1.4], "profit": .5}},
             {"first": kernel(*CHASE), "second": kernel("fill", (256, 1, 1))}]
 
 
@@ -84,12 +91,47 @@ class Rows(unittest.TestCase):
         self.assertAlmostEqual(pair["pur"], .4)
         self.assertAlmostEqual(pair["mur"], .15)
 
+    def test_profits_that_are_expected(self):
+        found = [row for row in self.rows if row["what"] == "expected profit"]
+        self.assertEqual([(row["form"], row["predicted"]) for row in found], [("paper", .2), ("told", .5)])
+        for row in found:
+            self.assertAlmostEqual(row["measured"], 1 - 1 / 1.5)
+        row = lambda name, form, *values: {"part": "models", "what": "expected profit", "form": form,
+                                           "programs": name, **dict(zip(("measured", "predicted"), values))}
+        (claim,) = claims.claims_of([row("a + b", "told", .3, .1), row("a + b", "paper", .3, .4),
+                                     row("b + c", "told", -.1, .3), row("b + c", "paper", -.1, -.1)], "a-run")
+        self.assertEqual((claim["id"], claim["value"], claim["low"], claim["high"], claim["n"]),
+                         ("papers-profit-halves", .3, .2, .4, 2))
+        # R_m alone; no profit; 0.1 of both.
+        self.assertEqual([each["value"] for each in claim["baselines"]], [.05, .2, .2])
+
     def test_report_takes_them(self):
         run = {"command": "tools/bench/models/assumptions.py", "commit": "0000000", "machine": "h100-alone",
                "raw": "not kept"}
         data = results_file.merged(json.loads(report.DATA.read_text()), claims.HOME, "a-run", run,
                                    list(self.found.values()))
         self.assertEqual(report.mistakes(data), [])
+
+
+class Pairs(unittest.TestCase):
+    def test_both_of_a_pair_begin_once_the_later_one_is_set_up(self):
+        pair, begins = models.Models.__new__(models.Models), {}
+        pair.names, pair.rates, pair.leads, pair.failed = ["spmv", "tea"], {"spmv": 10, "tea": 10}, {
+            "spmv": .2, "tea": .6}, 0
+        pair.options = argparse.Namespace(rounds=1, reserve=0, length=.5)
+        pair.end, pair.lines = time.monotonic() + 60, harness.Lines(None)
+        pair.start = lambda name, iterations, runtime, begin: begins.setdefault(name, begin)
+        pair.finish = lambda name, begin: {"program": name, "times_ms": [100] * 10,
+                                           "ends_s": [begin + .1 * (1 + each) for each in range(10)]}
+        pair.places = None
+        before = time.monotonic()
+        with unittest.mock.patch.object(models, "Runtime"), contextlib.redirect_stdout(io.StringIO()):
+            pair.pairs()
+        self.assertEqual(begins["spmv"], begins["tea"])
+        self.assertGreater(begins["tea"], before + .6)
+        (row,) = pair.lines.all
+        self.assertAlmostEqual(row["of_alone"][0], 1)
+        self.assertEqual(pair.failed, 0)
 
 
 class Store(unittest.TestCase):
@@ -147,13 +189,15 @@ class Simulated(Store):
         done = self.run_script()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [json.loads(line) for line in (self.out / "papers.jsonl").read_text().splitlines()]
-        predicted = {(row["form"], row["programs"]): row["predicted"] for row in rows if "predicted" in row}
+        predicted = {(row["form"], row["programs"]): row["predicted"] for row in rows
+                     if "predicted" in row and row["what"] != "expected profit"}
         self.assertGreater(predicted["coalesced", "pointer_chase"], predicted["paper", "pointer_chase"])
         self.assertLess(predicted["one scheduler", "pointer_chase + tea"],
                         .6 * predicted["paper", "pointer_chase + tea"])
         self.assertEqual({claim["id"] for claim in claims.claims_of(rows, "a-run")},
                          {f"papers-{name}" for name in ("ipc-alone", "ipc-pairs", "ipc-coalesced", "pur",
-                                                        "ipc-one-scheduler", "mur", "occupancy")})
+                                                        "ipc-one-scheduler", "mur", "occupancy",
+                                                        "profit-halves")})
         self.assertEqual((self.out / "profiles.db").read_bytes(), before)
 
     def test_a_store_without_counters_is_refused(self):

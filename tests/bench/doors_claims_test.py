@@ -138,6 +138,8 @@ class Claims(unittest.TestCase):
         script = str(ROOT / "tools/bench/doors/stop_times.py")
         self.assertEqual(measurement.command_line([script, "--out", "/tmp/x y", "--build=/b", "--by", "a b"]),
                          "tools/bench/doors/stop_times.py --out OUT --build=BUILD --by 'a b'")
+        self.assertEqual(measurement.command_line([script, "--profiles", "/tmp/p", "/tmp/x"], "/tmp/x"),
+                         "tools/bench/doors/stop_times.py --profiles PROFILES OUT")
 
 
 if __name__ == "__main__":

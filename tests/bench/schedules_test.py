@@ -115,6 +115,10 @@ class Claims(unittest.TestCase):
         self.assertEqual((random_["value"], random_["low"], random_["high"], random_["n"]), (.89, .78, 1, 2))
         self.assertEqual([(each["name"], each["value"]) for each in random_["baselines"]],
                          [("slice", .8), ("slice by measured pairs", .75), ("MPS", 1)])
+        mine = found["papers-schedules-slice"]
+        self.assertEqual((mine["value"], mine["low"], mine["high"], mine["n"]), (.8, .7, .9, 2))
+        self.assertEqual([(each["name"], each["value"]) for each in mine["baselines"]],
+                         [("slice by measured pairs", .75), ("MPS", 1)])
         self.assertEqual(found["papers-random-schedules-measured-better"]["value"], 50)
         self.assertEqual(found["papers-random-schedules-off"]["value"], .06)
 

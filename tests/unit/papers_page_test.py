@@ -111,7 +111,8 @@ class Complete(unittest.TestCase):
         import workloads
         groups = [*claims.GROUPS, *(f"mixes {name}" for name in workloads.MIXES),
                   *(f"compact {'+'.join(names)}" for names in workloads.COMPACTED)]
-        ends = ["turnaround", "antt-ratio", "stp-lost", "sms", *(each[0] for each in claims.METRICS.values())]
+        ends = ["turnaround", "antt-ratio", "stp-lost", "sms", "to-mps",
+                *(each[0] for each in claims.METRICS.values())]
         known = {report.slug(f"papers-{group}-{end}") for group in groups for end in ends}
         known |= {f"papers-{ratio}" for ratio in ("pur", "mur", "occupancy")}
         # Those of single figures, as the source has them: "papers-more-sms-{more}".

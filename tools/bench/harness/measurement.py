@@ -28,17 +28,18 @@ def built_twice(options, name, **device):
     return path, {**base_environment(), **(simulated(build, **device) if on_sim else {})}
 
 
-PLACES = {"--out": "OUT", "--build": "BUILD", "--interpreter": "PYTHON"}   # of this machine
+# Of this machine.
+PLACES = {"--out": "OUT", "--build": "BUILD", "--interpreter": "PYTHON", "--profiles": "PROFILES"}
 
 
-def command_line(arguments):
-    """A script's arguments, itself first, as others can repeat them."""
+def command_line(arguments, out=None):
+    """A script's arguments, itself first, as others can repeat them. `out`: its folder, as it was given."""
     words = [os.path.relpath(os.path.realpath(arguments[0]), ROOT)]
     for word in arguments[1:]:
         option, equals, _ = word.partition("=")
         if equals and option in PLACES:
             word = f"{option}={PLACES[option]}"
-        words.append(PLACES.get(words[-1], word))
+        words.append(PLACES.get(words[-1], "OUT" if word == out else word))
     return shlex.join(words)
 
 
@@ -46,7 +47,7 @@ def note_command(out, lines):
     """Beside the rows, for claims of them: OUT/NAME.command for OUT/NAME.jsonl."""
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, lines.removesuffix(".jsonl") + ".command"), "w") as file:
-        file.write(command_line(sys.argv) + "\n")
+        file.write(command_line(sys.argv, str(out)) + "\n")
 
 
 class Measurement:

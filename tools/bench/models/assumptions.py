@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Kernelet's figures 7 and 9 to 11: instructions a cycle that its model predicts of recorded profiles, beside
 measured ones, also where the model is not told of uncoalesced accesses, or of more than one warp scheduler;
-and its table 4 and figure 4: PUR and MUR, and profits of pairs by how far these are apart. Needs no GPU: it
-takes what models.py left in OUT (parts counters, alone and pairs).
+its table 4 and figure 4: PUR and MUR, and profits of pairs by how far these are apart; and profits that each
+form of the model expects of pairs (figure 12). Needs no GPU: it takes what models.py left in OUT (parts
+counters, alone and pairs).
 
     models.py --parts counters,alone,pairs --out OUT; assumptions.py OUT
 
@@ -108,6 +109,16 @@ def profits(shown, rates):
                    **{ratio: abs(first[ratio] - second[ratio]) for ratio in ("pur", "mur")}}
 
 
+def expected(predicted, rates):
+    """Profits of pairs by each form of the model, beside the measured ones."""
+    for row in predicted:
+        pair = tuple(sorted(map(str, (program(row["first"]), program(row["second"])))))
+        for form in ("paper", "told"):
+            if sum(rates.get(pair, {}).values()) > 0 and "profit" in row.get(form, {}):
+                yield {"what": "expected profit", "form": form, "programs": " + ".join(pair),
+                       "measured": 1 - 1 / sum(rates[pair].values()), "predicted": row[form]["profit"]}
+
+
 def rows_of(said, rates):
     """said: {assumption: (show, pairs)}"""
     shown, predicted = said[""]
@@ -117,6 +128,7 @@ def rows_of(said, rates):
         rows += pairs_of(shown, predicted, rates, form, pair)
     rows += counted(shown)
     rows += profits(shown, rates)
+    rows += expected(predicted, rates)
     rows += singles(said["coalesced"][0], "coalesced", "predicted_ipc")
     rows += pairs_of(shown, said["one scheduler"][1], rates, "one scheduler", "paper")
     return rows
@@ -142,7 +154,7 @@ def main():
     if not rows:
         sys.exit(f"{out / 'profiles.db'}: no kernel of Kernelet's eight was counted; models.py --parts "
                  "counters does that")
-    note_command(str(out), "papers.jsonl")
+    note_command(options.out, "papers.jsonl")
     with open(out / "papers.jsonl", "w") as file:
         for row in rows:
             file.write(json.dumps({"part": "models", **row}) + "\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Claims for tools/bench/results.json of what papers.py measured:
+"""Claims for tools/bench/results.json of what papers.py, schedules.py or pair_study.py measured:
 
     claims.py OUT... --run NAME --commit C --machine M --raw PLACE [--note N] [--write]
 
@@ -17,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(H
 import results_file  # noqa: E402
 from behind_claims import of_behind  # noqa: E402
 from experiments import faster, longer  # noqa: E402
+from metrics import antt, eyerman_stp  # noqa: E402
 from model_claims import of_models  # noqa: E402
 from report import slug  # noqa: E402
 from results_file import between, ordered, rounded  # noqa: E402
@@ -28,7 +29,8 @@ HOME = {"title": "The papers’ evaluations by one harness",
                  "time from the first begin to the last end; Eyerman’s STP is the sum of all programs’ "
                  "progress, ANTT the mean of its inverse. [papers.md](papers.md) has the papers’ figures "
                  "beside these."]}
-BASELINES = {"mps": "MPS", "time-sliced": "time-slicing", "greedy": "greedy"}
+BASELINES = {"mps": "MPS", "time-sliced": "time-slicing", "greedy": "greedy",
+             "fifo": "fifo"}
 SCHEDULED = {"slice": "slice", "slice-measured": "slice by measured pairs", "mps": "MPS"}
 METRICS = {"makespan_stp": ("makespan", "Makespan STP", "of one after the other", "higher"),
            "eyerman_stp": ("eyerman", "Eyerman’s STP", "of one after the other", "higher"),
@@ -95,6 +97,22 @@ def of_ratio(group, modes, name, words, figure, run):
            "spread": "smallest and largest workload", "unit": "times", "better": "higher",
            "baselines": [{"name": "geometric mean",
                           "value": rounded(statistics.geometric_mean(found.values()))}]}
+
+
+def of_gain(group, modes, run):
+    """Makespan STP to that under MPS, and the pairs for which MPS is better."""
+    policy, whose = group_of(group)
+    found = {name: 1 / value for name, value in
+             ratios(modes, policy, "mps", lambda figures: figures["makespan_stp"]).items()}
+    if found:
+        below = sorted((value, name) for name, value in found.items() if value < 1)
+        yield {"id": slug(f"papers-{group}-to-mps"), "run": run,
+               "claim": f"Makespan STP under {policy}, to that under MPS: {whose}",
+               **between(statistics.geometric_mean(found.values()), min(found.values()), max(found.values())),
+               "statistic": "geometric mean", "n": len(found), "of": "workloads, medians of runs",
+               "spread": "smallest and largest workload", "unit": "times", "better": "higher",
+               **({"baselines": [{"name": name.replace("+", " + "), "value": rounded(value)}
+                                 for value, name in below]} if below else {})}
 
 
 def of_lost(group, modes, run):
@@ -183,6 +201,12 @@ def of_measured_schedules(rows, same, share):
            "baselines": [{"name": SCHEDULED[mode], "value": rounded(value)}
                          for mode, value in medians.items()]}
     if "slice" in medians:
+        mine = [row["time"] for row in runs if row["mode"] == "slice"]
+        yield {**same, "id": "papers-schedules-slice", "n": len(mine), "of": "runs",
+               "claim": f"Kernelet’s mix {mix}, all programs at once under slice", "better": "lower",
+               **between(medians["slice"], min(mine), max(mine)),
+               "baselines": [{"name": SCHEDULED[mode], "value": rounded(value)}
+                             for mode, value in medians.items() if mode != "slice"]}
         yield {**share, **of, "id": "papers-random-schedules-measured-better",
                "claim": f"Random schedules of {mix} that are better than slice’s median, run",
                "value": rounded(100 * sum(time < medians["slice"] for time in times) / len(times))}
@@ -197,6 +221,8 @@ def claims_of(lines, run):
     for group, modes in groups.items():
         for metric in METRICS:
             found += of_metric(group, modes, metric, run)
+    for group in ("fifteen pairs", "pairs of high utilisation", "drawn", "queues"):
+        found += of_gain(group, groups.get(group, {}), run)
     for group in ("small ones first", "small ones as equals", "triples"):
         modes = groups.get(group, {})
         found += of_ratio(group, modes, "turnaround", "What small launches take", small_slower, run)
@@ -207,11 +233,27 @@ def claims_of(lines, run):
                                       *of_schedules(lines, run), *of_models(lines, run)]]
 
 
+def studied(rows):
+    """Runs of pair_study.py as rows of papers.py's part `compact`."""
+    runs = [row for row in rows if row.get("part") == "run"]
+    if not runs:
+        return
+    workload = "+".join(runs[0]["progress"])
+    for row in runs:
+        each = list(row["progress"].values())
+        known = {} if None in each else {"eyerman_stp": eyerman_stp(each), "antt": antt(each)}
+        yield {"part": "compact", "workload": workload, **{key: row[key] for key in ("mode", "late_s")},
+               "figures": {"makespan_stp": row["stp"], **known}}
+
+
 def read(folders):
     lines, commands = [], []
     for folder in map(pathlib.Path, folders):
-        lines += map(json.loads, (folder / "papers.jsonl").read_text().splitlines())
-        commands.append((folder / "papers.command").read_text().strip())
+        study = (folder / "pair_study.jsonl").exists()
+        name = "pair_study" if study else "papers"
+        rows = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+        lines += studied(rows) if study else rows
+        commands.append((folder / f"{name}.command").read_text().strip())
     return lines, "; ".join(dict.fromkeys(commands))
 
 
@@ -222,7 +264,8 @@ def main():
     try:
         lines, command = read(options.folders)
     except OSError as error:
-        parser.error(f"{error.filename}: {error.strerror}; give a folder that papers.py has written")
+        parser.error(f"{error.filename}: {error.strerror}; give a folder that papers.py or pair_study.py "
+                     "has written")
     return results_file.put(options, HOME, command, claims_of(lines, options.run))
 
 

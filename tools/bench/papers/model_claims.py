@@ -70,8 +70,28 @@ def of_counted(lines, run):
                    "better": "neither"}
 
 
+def of_profits(lines, run):
+    """How far off the profits are that each form of the model expects, and two that know no kernel."""
+    told, paper = of(lines, "expected profit", "told"), of(lines, "expected profit", "paper")
+    if told and set(told) == set(paper):
+        measured = [row["measured"] for row in told.values()]
+        mean = statistics.fmean(measured)
+        errors = {form: [abs(row["predicted"] - row["measured"]) for row in rows.values()]
+                  for form, rows in (("told", told), ("paper", paper))}
+        beside = {"R_m alone, as in the paper": errors["paper"], "no profit": map(abs, measured),
+                  GUESS: [abs(mean - each) for each in measured]}
+        yield {"id": "papers-profit-halves", "run": run,
+               "claim": "Co-scheduling profit of pairs with half of the CTAs each, by slice’s model, off by",
+               **between(statistics.fmean(errors["told"]), min(errors["told"]), max(errors["told"])),
+               "statistic": "mean of absolute errors", "n": len(told), "of": "pairs",
+               "spread": "smallest and largest", "unit": "of the time", "better": "lower",
+               "baselines": [{"name": name, "value": rounded(statistics.fmean(each))}
+                             for name, each in beside.items()]}
+
+
 def of_models(lines, run):
     yield from of_counted(lines, run)
+    yield from of_profits(lines, run)
     yield from of_errors(lines, run, "one kernel", "papers-ipc-alone", "one kernel")
     yield from of_errors(lines, run, "two kernels", "papers-ipc-pairs",
                          "two kernels with half of the CTAs each")
