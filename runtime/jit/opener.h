@@ -36,8 +36,6 @@ public:
     Opener(const Opener&) = delete;
     Opener& operator=(const Opener&) = delete;
 
-    const Settings& settings() const { return settings_; }
-
     enum class Outcome {
         kOpened,    // or refused: Opened::problem
         kLost,      // the worker crashed, took too long or answered nonsense

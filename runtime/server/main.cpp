@@ -23,6 +23,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/server_key.h"
 #include "runtime/protocol/system_server.h"
+#include "runtime/server/code/image_opener.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
 #include "runtime/server/keeping.h"
@@ -287,7 +288,7 @@ int stand_by(const Options& options, const Files& files) {
     std::string error, notice;
     const std::unique_ptr<device::Device> device = device::open_device(options.key, "", notice, error);
     if (!device) return fail("the standby has no device: " + error);
-    std::unique_ptr<jit::Opener> opener = Server::make_opener(*device, log_line);
+    std::unique_ptr<jit::Opener> opener = make_opener(*device, log_line);
     if (!successor.begin(*device) || !successor.await()) return 0;
     // The log and the journal of the first process stay as those of the server before this one.
     keep_generation(files);

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "runtime/journal/fault_record.h"
+#include "runtime/server/code/image_opener.h"
 #include "runtime/server/fatal.h"
-#include "runtime/server/handlers/code/opening.h"
 #include "runtime/server/log.h"
 #include "runtime/server/memory/block_store.h"
 #include "runtime/server/session.h"
@@ -67,13 +67,6 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
 }
 
 Server::~Server() = default;
-
-std::unique_ptr<jit::Opener> Server::make_opener(device::Device& device, jit::Opener::Say say) {
-    auto opener = std::make_unique<jit::Opener>(jit::read_settings(jit::own_folder()), std::move(say));
-    if (handlers::workers_open_images(device, opener->settings()) && opener->settings().doors)
-        opener->warm(handlers::architecture_of(device));
-    return opener;
-}
 
 void Server::note(const std::string& line, const Session* of) {
     {

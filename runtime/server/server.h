@@ -63,8 +63,6 @@ public:
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
     jit::Opener& opener() { return *opener_; }
-    // With a worker that is ready for the device's images, where workers open them.
-    static std::unique_ptr<jit::Opener> make_opener(device::Device& device, jit::Opener::Say say);
     profiles::ProfileCache& profiles() { return profiles_; }
     Measuring* measuring() { return measuring_.get(); }                // null: no measurement
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/jit/text_doors.h"
+#include "runtime/server/code/image_opener.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -57,15 +58,7 @@ CUresult open_as(Call& call, const jit::OpenOrder& asked, std::string_view image
 
 }  // namespace
 
-bool workers_open_images(const device::Device& device, const jit::Settings& settings) {
-    return !device.properties().keeps_sessions_apart && settings.compiles_ptx && !settings.compiler.empty();
-}
-
-int architecture_of(const device::Device& device) {
-    return 10 * device.properties().compute_major + device.properties().compute_minor;
-}
-
-int architecture_of(const Call& call) { return architecture_of(call.session.device()); }
+int architecture_of(const Call& call) { return server::architecture_of(call.session.device()); }
 
 namespace {
 

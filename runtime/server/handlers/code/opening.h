@@ -27,11 +27,7 @@ CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, ji
 // The image becomes the code that the device loads. CUDA_ERROR_NO_BINARY_FOR_GPU: it has none.
 CUresult take_code(Call& call, jit::Opened& opened, std::vector<char>& image);
 
-// Of such a device, and with these settings; else this process does.
-bool workers_open_images(const device::Device& device, const jit::Settings& settings);
-
 // 90 for compute capability 9.0.
-int architecture_of(const device::Device& device);
 int architecture_of(const Call& call);
 
 }  // namespace smt::runtime::server::handlers
