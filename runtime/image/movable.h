@@ -26,7 +26,7 @@ namespace smt::image {
 // where its architecture has the addresses of banks is not known.
 inline constexpr std::string_view kConstantTaken = "the address of a __constant__ variable";
 inline constexpr std::string_view kConstantsUnread =
-    "__constant__ variables in machine code of an unknown architecture, which may take their addresses";
+    "__constant__ variables in code of an unknown architecture, which may take their addresses";
 
 struct MovablePlan {
     static constexpr uint64_t kFirst = 256;
@@ -36,9 +36,9 @@ struct MovablePlan {
 };
 
 // Constants count where code takes their address (constant_bank.h): what it reads of them by a bank is what
-// they are loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone, but for those in
-// global memory with `tables`. Trusts nothing in the cubin. Time: as it has symbols and relocations, times a
-// logarithm.
+// they are loaded with. NVIDIA's tables (__cudart_i2opi_f), to which nothing writes, are left alone, but for
+// those in global memory with `tables`. Trusts nothing in the cubin. Time: as it has symbols and relocations,
+// times a logarithm.
 [[nodiscard]] MovablePlan movable_plan(std::string_view cubin, bool tables = false);
 
 }  // namespace smt::image

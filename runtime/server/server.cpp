@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "runtime/journal/fault_record.h"
-#include "runtime/server/code/image_opener.h"
 #include "runtime/server/fatal.h"
+#include "runtime/server/image_opener.h"
 #include "runtime/server/log.h"
 #include "runtime/server/memory/block_store.h"
 #include "runtime/server/session.h"

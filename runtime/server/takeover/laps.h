@@ -18,9 +18,7 @@ public:
         last_ = now;
     }
     // "12.3 ms (place 0.4, streams 11.9)".
-    std::string text() const {
-        return fmt::format("{:.1f} ms ({})", milliseconds(last_ - begun_), text_);
-    }
+    std::string text() const { return fmt::format("{:.1f} ms ({})", milliseconds(last_ - begun_), text_); }
 
 private:
     using Clock = std::chrono::steady_clock;

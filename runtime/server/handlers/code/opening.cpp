@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/jit/text_doors.h"
-#include "runtime/server/code/image_opener.h"
+#include "runtime/server/image_opener.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 

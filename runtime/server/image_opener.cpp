@@ -1,4 +1,4 @@
-#include "runtime/server/code/image_opener.h"
+#include "runtime/server/image_opener.h"
 
 #include <utility>
 
