@@ -104,6 +104,7 @@ Hello hello() {
     message.slowdown_thousandths = slowdown();
     message.multiprocessors = static_cast<uint32_t>(number_of(Id::kMultiprocessors));
     message.fenced = protocol::wants_fence();
+    message.quarantine = protocol::wants_quarantine();
     message.kernel_limit = static_cast<uint32_t>(number_of(Id::kKernelLimit));
     message.stress = static_cast<uint32_t>(number_of(Id::kStress));
     const char* name = settings::c_text_of(Id::kTenant);

@@ -95,18 +95,18 @@ struct Hello {
     uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;               // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;          // bytes; 0: the device's
-    uint32_t multiprocessors = 0;       // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;    // its share, in thousandths; 0: 1000
-    uint64_t p99_us = 0;                // that its requests may take, at the 99th percentile; 0: not set
-    uint32_t slowdown_thousandths = 0;  // of that percentile by itself that it may have; 0: not set
-    uint32_t memory_wait_ms = 0;        // that an allocation may wait for room; 0: it does not
-    uint32_t kernel_limit = 0;          // seconds that a kernel may run without progress; 0: any time
-    uint32_t fenced = 0;                // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
-    uint32_t limited = 0;               // 0; a system's server puts kLimited* here (runtime/server/peer.h)
-    uint32_t reserved = 0;
-    char tenant[kTenantNameBytes] = {};   // NUL-terminated
+    int32_t priority = 0;                // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;           // bytes; 0: the device's
+    uint32_t multiprocessors = 0;        // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;     // its share, in thousandths; 0: 1000
+    uint64_t p99_us = 0;                 // that its requests may take, at the 99th percentile; 0: not set
+    uint32_t slowdown_thousandths = 0;   // of that percentile by itself that it may have; 0: not set
+    uint32_t memory_wait_ms = 0;         // that an allocation may wait for room; 0: it does not
+    uint32_t kernel_limit = 0;           // seconds that a kernel may run without progress; 0: any time
+    uint32_t fenced = 0;                 // not 0: its kernels are to be fenced (SMT_ISOLATION=fence)
+    uint32_t limited = 0;                // 0; a system's server puts kLimited* here (runtime/server/peer.h)
+    uint32_t quarantine = 0;             // not 0: nothing of it is to be under way with another tenant's work
+    char tenant[kTenantNameBytes] = {};  // NUL-terminated
     char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
     // NUL-terminated. Sessions may share memory if it is the same; empty: if the tenant's name is.
     char family[kTenantNameBytes] = {};
@@ -294,13 +294,15 @@ struct TenantStatus {
     uint64_t file_bytes = 0;   // of these in files
     TurnFigures turns = {};
     WaitFigures waits = {};
-    uint32_t limited = 0;             // kLimited*
-    uint32_t fenced = 0;              // 1: its kernels are (smt run --isolation fence)
+    uint32_t limited = 0;     // kLimited*
+    uint32_t fenced = 0;      // 1: its kernels are (smt run --isolation fence)
+    uint32_t quarantine = 0;  // 1: nothing of it is under way with another tenant's work
+    uint32_t reserved = 0;
     char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 624);
+static_assert(sizeof(TenantStatus) == 632);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

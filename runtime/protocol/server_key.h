@@ -59,6 +59,8 @@ inline bool is_strict() { return settings::is(settings::Id::kIsolation, "strict"
 
 inline bool wants_fence() { return settings::is(settings::Id::kIsolation, "fence"); }
 
+inline bool wants_quarantine() { return settings::is(settings::Id::kIsolation, "quarantine"); }
+
 // Whether the setting, a list, names the tenant.
 inline bool names_tenant(settings::Id list, std::string_view tenant) {
     constexpr std::string_view kBetween = ", ";

@@ -188,7 +188,8 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     }
     if (const std::string why = peer_->admit(hello); !why.empty())
         return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
-    if (refuse_shared(hello) || refuse_offender(hello) || refuse_limit(hello)) return;
+    if (refuse_shared(hello) || refuse_offender(hello) || refuse_limit(hello) || refuse_quarantine(hello))
+        return;
     std::unique_ptr<Users::Place> place;
     if (owner_.users) {
         const uint32_t most = peer_->granted().sessions;
@@ -224,6 +225,14 @@ bool Connection::refuse_offender(const Hello& hello) {
             "kernels of tenant {} have lost the GPU's context, or did not end, {} times within an hour: it "
             "is refused for another {} s",
             tenant, offences.count(tenant), seconds));
+    return true;
+}
+
+bool Connection::refuse_quarantine(const Hello& hello) {
+    if (hello.quarantine == 0) return false;
+    const std::string why = owner_.server->why_no_quarantine();
+    if (why.empty()) return false;
+    refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "it cannot be in quarantine: " + why);
     return true;
 }
 

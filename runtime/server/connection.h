@@ -51,6 +51,7 @@ private:
     void serve_session(const protocol::Hello& hello, Session::Taken* taken);
     bool refuse_shared(const protocol::Hello& hello);
     bool refuse_offender(const protocol::Hello& hello);
+    bool refuse_quarantine(const protocol::Hello& hello);
     bool refuse_limit(const protocol::Hello& hello);
     void answer_status(bool stop);
     void answer_tenants();

@@ -19,10 +19,11 @@ namespace smt::runtime::server {
 class LaneGate {
 public:
     enum Reason : uint32_t {
-        kSuspended = 1,  // `smt suspend` (suspension.h)
-        kOutOfTurn = 2,  // its memory made room for another one (swapper.h)
-        kReissued = 4,   // after a takeover: launches of before come first (takeover/reissue.cpp)
-        kDescribed = 8,  // for a moment: its state is written (takeover/session_described.cpp)
+        kSuspended = 1,    // `smt suspend` (suspension.h)
+        kOutOfTurn = 2,    // its memory made room for another one (swapper.h)
+        kReissued = 4,     // after a takeover: launches of before come first (takeover/reissue.cpp)
+        kDescribed = 8,    // for a moment: its state is written (takeover/session_described.cpp)
+        kQuarantine = 16,  // another tenant's turn (quarantine.h)
     };
     void mark(Marks* marks) { marks_ = marks; }  // a state of before does not describe one that is kept back
     void close(Reason reason);

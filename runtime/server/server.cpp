@@ -104,6 +104,7 @@ void Server::add(Session& session) {
                    !each->closing();
         }))
         session.gate().close(LaneGate::kSuspended);
+    quarantine_.arrives(session);
     sessions_.push_back(&session);
     served_.fetch_add(1);
     if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_told(fatal(), false));
@@ -261,6 +262,14 @@ std::string Server::why_no_kernel_limit() const {
            "SMT_LIMITS)";
 }
 
+std::string Server::why_no_quarantine() const {
+    if (device_.properties().keeps_faults_apart || expects_takeover() || one_tenant_) return {};
+    return "the server runs without SMT_KEEPER=takeover, so a fault is the end of all programs, also of "
+           "those "
+           "in quarantine. Set it and start the server again (`smt server stop`), or let the program have a "
+           "server of its own (`smt run --isolation strict`)";
+}
+
 void Server::each_session(const std::function<void(Session&)>& call) const {
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_)
@@ -281,6 +290,7 @@ void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     const auto suspect = [](const Suspect& each) { return !each.cleared(); };
     for (const Suspect& each : at_fault)
         if (suspect(each)) suspected_.insert(each.name);
+    if (held) quarantine_.fault(suspected_);
     knows_culprit_ = std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1;
     // The watchdog has counted a kernel for which the context is given up.
     if (held && knows_culprit_ && !context_lives()) offences_.add(*suspected_.begin(), journal::now_ns());
@@ -302,6 +312,7 @@ void Server::cleared() {
 void Server::judge() {
     if (blamed_.empty() || cleared_ < others_) return;
     offences_.add(blamed_, journal::now_ns());
+    quarantine_.blame(blamed_);
     note(fmt::format("the fault was tenant {}'s: what others had under way was executed again, and is over",
                      blamed_));
     blamed_.clear();

@@ -28,6 +28,7 @@
 #include "runtime/server/memory/address_plan.h"
 #include "runtime/server/memory/tenant_accounts.h"
 #include "runtime/server/neighbours.h"
+#include "runtime/server/quarantine.h"
 #include "runtime/server/quotas.h"
 #include "runtime/server/repeats.h"
 #include "runtime/server/sharing.h"
@@ -112,6 +113,7 @@ public:
     bool served_any() const { return served_.load() != 0; }
     // Why no tenant can have a limit for its kernels; empty: one can.
     std::string why_no_kernel_limit() const;
+    std::string why_no_quarantine() const;  // the same, to be in quarantine
     // Calls it with the list of sessions locked; those that have left are not among them.
     void each_session(const std::function<void(Session&)>& call) const;
     // Waits for the error of a fault while the GPU's state is being dumped; SUCCESS: there is no fault. The
@@ -133,6 +135,7 @@ public:
     void decided() { holds_.store(false), decided_.store(true); }  // each of them has left or was given up
     const std::string& fault_text() const { return fault_; }       // once fatal()
     Offences& offences() { return offences_; }
+    Quarantine& quarantine() { return quarantine_; }
     Standstill& standstill() { return standstill_; }
     // Launches that were under way at a fault (takeover/reissue.cpp). reissue(): held while those of a
     // session are executed again. suspected(): kernels of the tenant were under way at the fault.
@@ -233,6 +236,7 @@ private:
     std::unique_ptr<Unpinning> unpinning_;
     std::shared_ptr<BlockStore> block_store_;
     std::unique_ptr<Swapper> swapper_;  // its thread uses the rest
+    Quarantine quarantine_{*this};      // likewise
 };
 
 }  // namespace smt::runtime::server

@@ -173,6 +173,7 @@ public:
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
     Arena& arena() { return arena_; }
+    bool wants_quarantine() const;
     Fence* fence() { return fence_.get(); }  // null: its kernels are not fenced
     // Host memory that the server holds for the client: pinned, managed, and images in transfer.
     const MemoryAccountPointer& host_account() { return host_account_; }

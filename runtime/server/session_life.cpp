@@ -123,7 +123,10 @@ bool Session::tell_opened() {
 
 bool Session::live_on(Begins where) {
     server_.add(*this);
-    if (gate_.closed(LaneGate::kSuspended)) begin_suspended();
+    if (gate_.closed(LaneGate::kSuspended) || gate_.closed(LaneGate::kQuarantine))
+        begin_suspended();
+    else
+        server_.dispatcher().resume(dispatched_);  // it may have been another tenant's turn before
     write_journal(journal::Kind::kSessionOpened, program_);
     if (!reissued_.empty()) reissue();
     if (where == Begins::kElsewhere || tell_opened()) answer_control_guarded();

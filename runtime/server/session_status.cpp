@@ -41,6 +41,7 @@ protocol::TenantStatus Session::status() const {
     status.weight = dispatched_->weight;
     status.limited = hello_.limited;
     status.fenced = wants_fence();
+    status.quarantine = server_.quarantine().holds(*this);
     note_target(status, *dispatched_);
     {
         std::lock_guard lock(mutex_);

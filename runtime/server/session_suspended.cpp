@@ -12,6 +12,8 @@
 
 namespace smt::runtime::server {
 
+bool Session::wants_quarantine() const { return hello_.quarantine != 0 && !server_.serves_one_tenant(); }
+
 std::string Session::why_not_suspended() const {
     if (dispatched_->tried() || server_.measuring())
         return "its kernels are measured, or under an experiment";
@@ -62,7 +64,8 @@ bool Session::has_work(bool out, uint64_t* position) {
 
 // Its lanes wait before their first record. It may be resumed at this moment.
 void Session::begin_suspended() {
-    note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
+    if (gate_.closed(LaneGate::kSuspended))
+        note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
     server_.dispatcher().suspend(dispatched_);
     if (!gate_.keeps_back()) server_.dispatcher().resume(dispatched_);
 }

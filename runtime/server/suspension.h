@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "runtime/protocol/handshake.h"
+#include "runtime/server/lane_gate.h"
 
 namespace smt::runtime::server {
 
@@ -67,8 +68,13 @@ public:
     };
     Exchanged exchange(uint32_t leaves, uint64_t bytes, uint32_t comes, std::chrono::milliseconds patience);
 
-private:
+    // Quarantine (quarantine.h): the sessions' gates close for that reason, and their work comes to rest, but
+    // for those that end meanwhile. Empty, or why not: then they go on.
     using Sessions = std::vector<Session*>;
+    std::string hold_back(Sessions& sessions, LaneGate::Reason reason, std::chrono::milliseconds patience);
+    void let_go_on(const Sessions& sessions, LaneGate::Reason reason);
+
+private:
     std::string try_suspend(const std::string& tenant, Sessions& sessions, std::chrono::milliseconds patience,
                             protocol::SuspendReply* reply);
     std::string try_resume(const std::string& tenant, const Sessions& sessions,
@@ -80,7 +86,7 @@ private:
     std::string missing_on_device(uint64_t needed) const;
     void let_go_on(const std::string& tenant, const Sessions& sessions);
     std::string stop_for_turn(Sessions& sessions, std::chrono::milliseconds patience, bool* was_out);
-    void let_go_on_in_turn(Session& session);
+    void open(Session& session, LaneGate::Reason reason);
 
     Server& server_;
     std::mutex turn_;

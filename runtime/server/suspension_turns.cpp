@@ -26,10 +26,33 @@ std::string why_not_moved(const ChunkMover::Outcome& outcome) {
     return fmt::format("{} fails with error {}", outcome.failed, static_cast<int>(outcome.status));
 }
 
-void Suspension::let_go_on_in_turn(Session& session) {
+void Suspension::open(Session& session, LaneGate::Reason reason) {
     server_.device().let_go(session.id());
-    session.gate().open(LaneGate::kOutOfTurn);
+    session.gate().open(reason);
     if (!session.gate().keeps_back()) server_.dispatcher().resume(session.dispatched_tenant());
+}
+
+std::string Suspension::hold_back(Sessions& sessions, LaneGate::Reason reason,
+                                  std::chrono::milliseconds patience) {
+    std::lock_guard turn(turn_);
+    for (Session* session : sessions) {
+        session->gate().close(reason);
+        server_.dispatcher().suspend(session->dispatched_tenant());
+    }
+    std::string problem = come_to_rest(sessions, patience);
+    if (sessions.empty()) return {};
+    for (Session* session : sessions)
+        if (problem.empty())
+            session->streams().note_what_is_over();  // before a fault could ask
+        else
+            open(*session, reason);
+    return problem;
+}
+
+void Suspension::let_go_on(const Sessions& sessions, LaneGate::Reason reason) {
+    std::lock_guard turn(turn_);
+    for (Session* session : sessions)
+        if (session->gate().closed(reason)) open(*session, reason);
 }
 
 // Empty: its calls wait, and its work is at rest. Without sessions: it has ended.
@@ -42,7 +65,7 @@ std::string Suspension::stop_for_turn(Sessions& sessions, std::chrono::milliseco
     session.gate().close(LaneGate::kOutOfTurn);
     server_.dispatcher().suspend(session.dispatched_tenant());
     std::string problem = come_to_rest(sessions, patience);
-    if (!problem.empty() && !sessions.empty() && !*was_out) let_go_on_in_turn(session);
+    if (!problem.empty() && !sessions.empty() && !*was_out) open(session, LaneGate::kOutOfTurn);
     return problem;
 }
 
@@ -61,7 +84,7 @@ Suspension::Moved Suspension::move_out(uint32_t number, uint64_t bytes, std::chr
         move_groups_out(session, bytes, moved, [](uint64_t) { return true; });
     }
     moved.took = TurnClock::now() - begun - moved.rest;
-    if (session.bytes_away() == 0 && !was_out) let_go_on_in_turn(session);
+    if (session.bytes_away() == 0 && !was_out) open(session, LaneGate::kOutOfTurn);
     return moved;
 }
 
@@ -88,7 +111,7 @@ Suspension::Moved Suspension::move_in(uint32_t number) {
         moved.mapping = outcome.mapping;
     }
     moved.took = TurnClock::now() - begun;
-    let_go_on_in_turn(session);
+    open(session, LaneGate::kOutOfTurn);
     return moved;
 }
 
@@ -109,8 +132,8 @@ Suspension::Exchanged Suspension::exchange(uint32_t leaves, uint64_t bytes, uint
         both.without_other = true;
     else
         Exchange(server_, session, *other).run(bytes, both);
-    if (session.bytes_away() == 0 && !was_out) let_go_on_in_turn(session);
-    if (both.came) let_go_on_in_turn(*other);
+    if (session.bytes_away() == 0 && !was_out) open(session, LaneGate::kOutOfTurn);
+    if (both.came) open(*other, LaneGate::kOutOfTurn);
     return both;
 }
 

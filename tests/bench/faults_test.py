@@ -41,7 +41,7 @@ class Faults(unittest.TestCase):
         for state in ("idle", "asking"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
             self.assertEqual(states[state]["takeover_ms"]["n"], 1)
-        for state in ("repeatable", "strict", "beside_strict"):
+        for state in ("repeatable", "strict", "beside_strict", "quarantine", "beside_quarantine"):
             self.assertEqual(states[state]["outcomes"], {"goes on": 1}, out)
         for state in ("array", "graph"):
             self.assertEqual(states[state]["outcomes"], {"ends": 1}, out)
@@ -96,6 +96,13 @@ class Faults(unittest.TestCase):
         self.assertEqual(code, 0, out)
         for state in ("strict", "beside_strict"):
             self.assertEqual(self.results()["states"][state]["outcomes"], {"goes on": 1}, out)
+
+    def test_quarantine(self):
+        """Endless kernels, too."""
+        out, code = self.run_all("--kinds", "trap,endless", "--states", "quarantine,beside_quarantine")
+        self.assertEqual(code, 0, out)
+        self.assertEqual([case["outcome"] for case in self.results()["cases"]], 4 * ["goes on"], out)
+        self.assertEqual(self.run_all("--states", "quarantine", "--keeper", "1")[1], 2)
 
     def test_without_a_takeover_all_end(self):
         out, code = self.run_all("--kinds", "load", "--states", "idle", "--keeper", "0")

@@ -57,7 +57,7 @@ int parse_priority(const std::string& text) {
 
 std::string parse_isolation(const std::string& text) {
     if (!settings::accepts(settings::setting(settings::Id::kIsolation), text))
-        throw Misuse("--isolation is shared, strict or fence, not '" + text + "'");
+        throw Misuse("--isolation is shared, strict, fence or quarantine, not '" + text + "'");
     return text;
 }
 

@@ -88,6 +88,7 @@ StatusJson tenant_of(const protocol::TenantStatus& tenant, const Usage& usage) {
             {"gone", tenant.gone != 0},
             {"limited", limited_of(tenant.limited)},
             {"fenced", tenant.fenced != 0},
+            {"quarantine", tenant.quarantine != 0},
             {"priority", tenant.priority},
             {"weight", tenant.weight},
             {"device_bytes", tenant.device_bytes},

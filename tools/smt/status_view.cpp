@@ -151,6 +151,9 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
         if (tenant.fenced)
             text +=
                 fmt::format("  {} is fenced: a fault of its kernels ends no other tenant\n", tenant.tenant);
+        if (tenant.quarantine)
+            text += fmt::format("  {} is in quarantine: nothing of it is under way with others' work\n",
+                                tenant.tenant);
         if (tenant.limited) text += limited_text(tenant);
         if (const std::string target = target_text(tenant, server.policy); !target.empty())
             text += fmt::format("  {}: {}\n", tenant.tenant, target);

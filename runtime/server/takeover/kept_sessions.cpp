@@ -45,6 +45,7 @@ std::string KeptSessions::state_of(Server& server) {
     protocol::StateWriter state;
     state.text(server.status().policy);
     server.offences().save(state);
+    server.quarantine().save(state);
     return state.all();
 }
 

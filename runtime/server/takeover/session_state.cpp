@@ -120,6 +120,7 @@ bool Session::live_again(Taken& taken) {
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
         note("it goes on here, made again in " + laps.text());
+        if (server_.quarantine().arrives(*this)) server_.dispatcher().suspend(dispatched_);
         if (!reissued_.empty())
             gate_.close(LaneGate::kReissued);  // they come first
         else if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)

@@ -208,6 +208,7 @@ void Successor::apply(Server& server) {
     protocol::Reader in(state_.data(), state_.size());
     server.set_policy(protocol::take_text(in));
     server.offences().restore(in);
+    server.quarantine().restore(in);
     server.offences().add(culprit_, journal::now_ns());
 }
 

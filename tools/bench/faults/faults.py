@@ -10,7 +10,8 @@ and what became of the neighbour: it goes on with the right bits, it ended with 
 or it hangs. In the state held its launch may have come before the urgent program's: then it was not held,
 and ends. In the state starting the program starts at the moment of the fault. In the states strict and
 beside_strict the neighbour computes all the time; in the first it is a strict tenant (smt run --isolation
-strict), in the second the culprit is.
+strict), in the second the culprit is. So it is in quarantine and beside_quarantine (smt run --isolation
+quarantine), which need a takeover.
 
 --together: each fault has a neighbour in every state beside it, at once, and each of them is a run; but for
 the states of ALONE, and but for kill_server.
@@ -48,7 +49,8 @@ import harness  # noqa: E402
 from harness import Child, Lines, Places, Runtime, run, tail  # noqa: E402
 from measurement import built_twice  # noqa: E402
 from logs import await_standby, reason_of_end, takeover, wait_for, whole_log  # noqa: E402
-from promises import APART, CONTEXT, ERRORS, GOES_ON, KINDS, STATES, TAKEN_OVER, promised, table  # noqa: E402
+from promises import CONTEXT, ERRORS, GOES_ON, KINDS, STATES, STRICT, TAKEN_OVER, TURNS  # noqa: E402
+from promises import promised, table  # noqa: E402
 from row import row_of_faults  # noqa: E402
 
 LIMIT = "1"   # seconds, of the kind endless
@@ -60,9 +62,9 @@ ROUNDS = {None: 40_000_000, "sim": 300}   # of the urgent program's kernel in th
 
 
 # Not beside neighbours in other states (--together). The urgent program of held holds all others back; a wait
-# in a stream holds up calls of other programs, and is ended for that (docs/limits.md); beside_strict is
-# another culprit.
-ALONE = ("held", "waiting", "beside_strict")
+# in a stream holds up calls of other programs, and is ended for that (docs/limits.md); beside_strict and
+# beside_quarantine are other culprits, and in quarantine the neighbour leaves others half of the time.
+ALONE = ("held", "waiting", "beside_strict", *TURNS)
 
 
 class Faults:
@@ -134,9 +136,9 @@ class Faults:
         return all(row["server_lives"] for row in rows.values())
 
     def start_neighbour(self, runtime, number, state):
-        doing = "computing" if state in APART else "idle" if state == "starting" else state
+        doing = "computing" if state in (*STRICT, *TURNS) else "idle" if state == "starting" else state
         return self.child(runtime, "neighbour", doing, self.options.mib, REST[self.options.device],
-                          tenant=f"{state}{number}", priority=-1, **isolation(state == "strict"))
+                          tenant=f"{state}{number}", priority=-1, **isolation(state))
 
     def start_culprit(self, runtime, number, kind, states):
         does = "none" if kind.startswith("kill_") else kind
@@ -145,7 +147,7 @@ class Faults:
         # A tenant that faults again and again would be refused.
         return self.child(runtime, "culprit", does, rounds, tenant=f"culprit{number}", priority=1,
                           guard=kind != "kill_client", **limits.get(kind, {}),
-                          **isolation("beside_strict" in states))
+                          **isolation(*(state[7:] for state in states if state.startswith("beside_"))))
 
     def case(self, runtime, number, kind, states):
         """A row for each state."""
@@ -320,8 +322,8 @@ def beside_one_fault(states, together, kind):
     return [group, *alone] if group else alone
 
 
-def isolation(strict):
-    return {"SMT_ISOLATION": "strict"} if strict else {}
+def isolation(*states):
+    return {"SMT_ISOLATION": each for each in states if each in ("strict", "quarantine")}
 
 
 def main():
@@ -332,7 +334,7 @@ def main():
     parser.add_argument("--program", help="in place of BUILD/bin/bench_faults")
     parser.add_argument("--out", required=True)
     parser.add_argument("--kinds", help="default: all")
-    parser.add_argument("--states", default=",".join(STATES))
+    parser.add_argument("--states", help="default: all")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--together", action="store_true",
                         help="a neighbour in every state beside each fault")
@@ -347,7 +349,9 @@ def main():
     kinds = [kind for kind in KINDS if options.keeper == "takeover" or kind != "endless"]
     kinds = [kind for kind in kinds if options.keeper != "0" or kind != "kill_keeper"]
     options.kinds = options.kinds or ",".join(kinds)
-    for name, known in (("kinds", kinds), ("states", STATES)):
+    states = [state for state in STATES if options.keeper == "takeover" or state not in TURNS]
+    options.states = options.states or ",".join(states)
+    for name, known in (("kinds", kinds), ("states", states)):
         if unknown := set(getattr(options, name).split(",")) - set(known):
             parser.error(f"--{name}: {', '.join(sorted(unknown))}: none of {','.join(known)}")
     if options.at_once < 1:

@@ -12,11 +12,13 @@ TAKEN_OVER = (*CONTEXT, "endless")     # another process of the server goes on
 HARMLESS = ("kill_client", "kill_keeper", "memory")
 KINDS = (*TAKEN_OVER, *HARMLESS, "kill_server")
 STATES = ("idle", "asking", "held", "computing", "copying", "repeatable", "managed", "unmanaged", "graph",
-          "waiting", "printing", "starting", "array", "strict", "beside_strict")
+          "waiting", "printing", "starting", "array", "strict", "beside_strict", "quarantine",
+          "beside_quarantine")
 GOES_ON = ("idle", "asking", "held")   # has nothing under way: it must go on
 AGAIN = ("repeatable",)                # what is under way can be executed again: it must go on
 ENDS = ("array", "graph")              # cannot be carried over: it must end
-APART = ("strict", "beside_strict")    # the two have no context in common: it must go on
+STRICT = ("strict", "beside_strict")   # the two have no context in common: it must go on
+TURNS = ("quarantine", "beside_quarantine")   # the two are never under way together: it must go on
 
 ADDRESS, FAILURE = "cudaErrorIllegalAddress", "cudaErrorLaunchFailure"
 ERRORS = {"load": (ADDRESS,), "store": (ADDRESS,), "misaligned": ("cudaErrorMisalignedAddress",),
@@ -44,7 +46,7 @@ def promised(kind, state, keeper):
         return {"goes on"}
     if kind == "kill_server":
         return promised_after_a_kill(state, keeper)
-    if state in APART:
+    if state in STRICT or (state in TURNS and keeper == "takeover"):
         return {"goes on"}
     if state == "starting":
         return {"goes on", "ends"}

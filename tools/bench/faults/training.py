@@ -3,7 +3,7 @@
 
     training.py --out OUT [--build BUILD] [--python PYTHON] [--networks resnet,transformer] [--seconds 20]
                 [--faults 6] [--every 2] [--tries 2] [--cases native,again,quiet,rest,work]
-                [--policy priority] [--budget SECONDS] [--device sim]
+                [--policy priority] [--isolation shared] [--budget SECONDS] [--device sim]
 
 The training (train_job.py) is determined to the last bit. Its cases, for each network:
     native   without smt, for --seconds: what all others are compared with, and how many steps they make
@@ -15,7 +15,7 @@ The training (train_job.py) is determined to the last bit. Its cases, for each n
              ended; --tries times, on servers of their own
 Kinds of faults take turns (promises.py), each of a tenant of its own that is more urgent than the training. A
 --policy that stops the training between two blocks while another program runs (hpf-whole) leaves less under
-way at a fault. On the simulated device a stub stands in for PyTorch, and `quiet` is what all are compared
+way at a fault; with --isolation quarantine nothing of the training is under way with another program. On the simulated device a stub stands in for PyTorch, and `quiet` is what all are compared
 with.
 
 A table has for each case its steps, the faults, how many of them the training outlived, its median and its
@@ -118,7 +118,7 @@ class Trainings(Measurement):
         self.longest = max(self.longest, took)
         row = self.judge(network, case, number, row, child)
         row = self.lines.add(network=network, case=case, number=number, policy=self.options.policy,
-                             seconds=round(took, 1), **row)
+                             isolation=self.options.isolation, seconds=round(took, 1), **row)
         print(f"{network} {case}: {row['steps']} steps, {row['faults']} faults, {took:.0f} s "
               + (row["problem"] or row["error"]), flush=True)
 
@@ -128,7 +128,8 @@ class Trainings(Measurement):
         patience = PATIENCE + self.options.seconds * 3
         if self.end != float("inf"):
             patience = min(patience, max(20, self.end - time.monotonic() + 20))
-        variables = runtime.variables(SMT_TENANT=TENANT, SMT_PRIORITY="normal") if runtime else {}
+        variables = runtime.variables(SMT_TENANT=TENANT, SMT_PRIORITY="normal",
+                                      SMT_ISOLATION=self.options.isolation) if runtime else {}
         child = Training([*self.job, network, length, *more], {**self.environment, **variables},
                          self.places.preload if runtime else None, int(patience), stdin=True)
         self.children.append(child)
@@ -270,6 +271,8 @@ def main():
     parser.add_argument("--every", type=float, default=2, help="seconds behind a standby, in the case work")
     parser.add_argument("--tries", type=int, default=2, help="of the case work")
     parser.add_argument("--policy", default="priority", help="of the server")
+    parser.add_argument("--isolation", choices=("shared", "quarantine", "strict"), default="shared",
+                        help="of the training")
     parser.add_argument("--budget", type=float, default=300)
     parser.add_argument("--device", choices=("sim",))
     options = parser.parse_args()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Tenants that are kept apart from others, on the simulated device (runtime/server/quarantine.h).
+
+    quarantine.py SMT FOLDER_OF_PROGRAMS SCENARIO
+"""
+
+import subprocess
+import sys
+
+from place import PATIENCE, Place, wait_for
+from takeover import Over, begin_apart, fault, finish_survivor, say
+
+IN_QUARANTINE = "{} is in quarantine"
+
+
+def status(place):
+    return subprocess.run([place.smt, "status"], env=place.environment, check=True, capture_output=True,
+                          text=True, timeout=PATIENCE).stdout
+
+
+def quarantine_beside_faults(smt, programs):
+    """A program in quarantine has kernels that could not be executed again. It goes on with right sums after
+    faults of others, and others after its own."""
+    with Over(smt, programs) as place:
+        standing = place.survivor("standing")
+        for turn in range(2):
+            place.await_standby()
+            program = place.survivor("apart", "back", options=("--isolation", "quarantine"))
+            assert IN_QUARANTINE.format("apart") in status(place), status(place)
+            begin_apart(program)
+            fault(place)
+            say(program, "on")
+            finish_survivor(program)
+            say(standing, f"turn {turn}")
+        place.await_standby()
+        begun = place.survivor("shared", "back")
+        begin_apart(begun)
+        output = place.run("culprit", "misbehave", "wild", options=("--isolation", "quarantine"))
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        for program in (begun, standing):
+            say(program, "on")
+            finish_survivor(program)
+
+
+def suspects_are_kept_apart(smt, programs):
+    """Of a fault under which kernels of several tenants were under way it is not known whose it was. These are
+    kept apart, so that the next one finds the other at rest, and is known: then that other one is cleared."""
+    with Over(smt, programs) as place:
+        busy = place.survivor("busy", "busy")
+        place.await_standby()
+        fault(place)
+        output = busy.communicate("go\n", timeout=PATIENCE)[0]
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
+        place.await_standby()
+        busy = place.survivor("busy", "back")
+        assert IN_QUARANTINE.format("busy") in status(place), status(place)
+        begin_apart(busy)
+        fault(place)
+        say(busy, "on")
+        assert "quarantine" not in status(place), status(place)
+        culprit = place.survivor("culprit")
+        assert IN_QUARANTINE.format("culprit") in status(place), status(place)
+        for program in (culprit, busy):
+            say(program, "and on")
+            finish_survivor(program)
+
+
+def quarantine_of_one_alone(smt, programs):
+    """Beside programs that have nothing to do it computes as without; they come and go meanwhile."""
+    with Over(smt, programs) as place:
+        idle = place.survivor("idle")
+        place.await_standby()
+        program = place.survivor("apart", options=("--isolation", "quarantine"))
+        for turn in range(20):
+            say(program, f"turn {turn}")
+            if turn % 5 == 0:
+                place.run(f"short{turn}", "work", "2", "8")
+        for each in (program, idle):
+            finish_survivor(each)
+        place.run("next", "work", "2", "8")
+        wait_for(lambda: "quarantine" not in status(place), lambda: status(place))
+
+
+def quarantine_needs_a_takeover(smt, programs):
+    with Place(smt, programs, one_context=1) as place:
+        refused = place.start("apart", "work", "2", "8", options=("--isolation", "quarantine"))
+        output = refused.communicate(timeout=PATIENCE)[0]
+        assert refused.returncode != 0, output
+        assert "it cannot be in quarantine: the server runs without SMT_KEEPER=takeover" in output, output
+        place.run("shared", "work", "2", "8")
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:4]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()
