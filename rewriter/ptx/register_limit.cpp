@@ -1,5 +1,8 @@
 #include "rewriter/ptx/register_limit.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 
@@ -8,7 +11,20 @@ namespace smt::ptx {
 namespace {
 
 bool says_itself(const Function& kernel) {
-    return kernel.find(Directive::Kind::kMaxnreg) || kernel.find(Directive::Kind::kMinnctapersm);
+    using enum Directive::Kind;
+    return kernel.find(kMinnctapersm) && (kernel.find(kMaxntid) || kernel.find(kReqntid));
+}
+
+void hold(Function& kernel, uint32_t registers) {
+    for (Directive& directive : kernel.directives) {
+        if (directive.kind != Directive::Kind::kMaxnreg || directive.values.empty()) continue;
+        directive.values.front() = std::min<uint64_t>(directive.values.front(), registers);
+        return;
+    }
+    Directive directive;
+    directive.kind = Directive::Kind::kMaxnreg;
+    directive.values = {registers};
+    kernel.directives.push_back(std::move(directive));
 }
 
 }  // namespace
@@ -22,11 +38,7 @@ std::string limit_registers(std::string_view text, const RegisterLimits& limits)
         auto* function = std::get_if<Function>(&declaration);
         if (!function || !function->kernel || !function->body || says_itself(*function)) continue;
         auto limit = limits.find(function->name);
-        if (limit == limits.end()) continue;
-        Directive directive;
-        directive.kind = Directive::Kind::kMaxnreg;
-        directive.values = {limit->second};
-        function->directives.push_back(std::move(directive));
+        if (limit != limits.end()) hold(*function, limit->second);
     }
     return print(*module);
 }

@@ -20,13 +20,20 @@ TEST_CASE("a kernel is held to a number of registers", "[ptx]") {
                Contains(".maxnreg 40") && Contains(".maxntid 256"));
 }
 
-TEST_CASE("a kernel that says itself what it may have stays as it is, and so does one that is not named",
+TEST_CASE("a kernel that says how many blocks are to fit stays as it is, and so does one that is not named",
           "[ptx]") {
-    CHECK_THAT(limit_registers(kernel(".maxnreg 64\n"), {{"k", 40}}),
-               Contains(".maxnreg 64") && !Contains("40"));
     CHECK_THAT(limit_registers(kernel(".maxntid 256\n.minnctapersm 4\n"), {{"k", 40}}),
                !Contains(".maxnreg"));
     CHECK_THAT(limit_registers(kernel(""), {{"other", 40}}), !Contains(".maxnreg"));
+}
+
+TEST_CASE("of two numbers of registers the lower one counts", "[ptx]") {
+    CHECK_THAT(limit_registers(kernel(".maxnreg 72\n"), {{"k", 40}}),
+               Contains(".maxnreg 40") && !Contains("72"));
+    CHECK_THAT(limit_registers(kernel(".maxnreg 32\n"), {{"k", 40}}),
+               Contains(".maxnreg 32") && !Contains("40"));
+    // ptxas does not listen to a number of blocks whose size it is not told.
+    CHECK_THAT(limit_registers(kernel(".minnctapersm 4\n"), {{"k", 40}}), Contains(".maxnreg 40"));
 }
 
 TEST_CASE("a text that cannot be read is not limited", "[ptx]") {
