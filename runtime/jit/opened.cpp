@@ -62,8 +62,8 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
 }
 
 // The image's PTX with fences takes the place of the code that the device would load, and of the PTX that a
-// managed form is made from. Its registers are not those of the program's machine code.
-std::string take_fences(Opened& opened) {
+// managed form is made from. Its registers are not those of the program's machine code, which are kept apart.
+std::string take_fences(const OpenOrder& asked, Opened& opened) {
     constexpr const char* kRefused =
         "the tenant is fenced, and the image cannot be ({}); SMT_ISOLATION=strict "
         "takes it";
@@ -74,8 +74,14 @@ std::string take_fences(Opened& opened) {
         return fmt::format(kRefused, ptx::to_string(*problem));
     auto& fenced = std::get<ptx::fence::Fenced>(result);
     if (!fenced.reason.empty()) return fmt::format(kRefused, fenced.reason);
-    for (ptx::fence::FencedFunction& each : fenced.functions)
+    opened.own.registers = std::move(choice.registers);
+    const bool assembled = !asked.target.text_only;
+    for (ptx::fence::FencedFunction& each : fenced.functions) {
+        const bool runs = each.kernel && each.reason.empty();
+        if (runs && assembled && opened.own.ptx.empty() && !opened.own.registers.contains(each.name))
+            opened.own.ptx = std::move(choice.text);
         opened.fenced.push_back({std::move(each.name), std::move(each.reason)});
+    }
     choice = {fenced.text, {}, ""};
     opened.code = Code::kPtx;
     opened.unpacked = std::move(fenced.text);
@@ -156,7 +162,7 @@ Opened open_image(const OpenOrder& asked, std::string_view image, PutDoors put_d
     opened.variant = chosen->variant;
     if (asked.links) return opened;
     const std::string own = asked.fences ? opened.choices.ptx.text : "";
-    opened.problem = asked.fences ? take_fences(opened) : take_code(*chosen, image, opened);
+    opened.problem = asked.fences ? take_fences(asked, opened) : take_code(*chosen, image, opened);
     if (!opened.problem.empty()) return opened;
     if (put_doors && may_have_doors(asked, opened.code))
         take_doors(put_doors(code_of(opened, image), opened.doors), opened);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,6 +58,12 @@ struct FencedFunction {
     std::string reason;  // why it is refused, in words that follow "it"; empty: it is fenced
 };
 
+// What is known of the program's own kernels, where fenced ones took their place (worker/block_sizes.h).
+struct OwnForm {
+    std::map<std::string, uint32_t> registers = {};  // of a thread, by kernel, in the machine code
+    std::string ptx = {};  // for the other kernels; empty: there are none, or the device executes PTX
+};
+
 struct Opened {
     std::string problem;  // why it is not loaded, in words; empty: it may be. The rest then means nothing
     Code code = Code::kOther;
@@ -72,6 +79,7 @@ struct Opened {
     image::ManagedPlan managed;  // of a cubin
     std::vector<Door> doors;
     std::vector<FencedFunction> fenced;
+    OwnForm own;  // of a fenced image
     // If OpenOrder::moves, of the code, for a process that loads it again.
     image::ManagedPlan moved;            // of a cubin (image/movable.h)
     std::string stays;                   // what of the rest kernels refer to, for people; empty: nothing

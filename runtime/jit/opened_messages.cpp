@@ -74,6 +74,21 @@ ManagedPlan read_plan(Reader& reader) {
     return plan;
 }
 
+void pack(Packer& to, const std::map<std::string, uint32_t>& registers) {
+    to.scalar<uint64_t>(registers.size());
+    for (const auto& [kernel, number] : registers) to.string(kernel), to.scalar(number);
+}
+
+std::map<std::string, uint32_t> read_registers(Reader& reader) {
+    std::map<std::string, uint32_t> registers;
+    const uint64_t count = read_count(reader);
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        const std::string kernel = read_string(reader);
+        registers[kernel] = reader.scalar<uint32_t>();
+    }
+    return registers;
+}
+
 // The code lies in the image or is what was unpacked, and the plan keeps to the code. Doors are in a cubin
 // that was changed.
 bool is_within(const Opened& opened, uint64_t image_bytes, bool is_unpacked) {
@@ -148,6 +163,8 @@ std::string encode(const Opened& opened) {
             to.scalar<uint32_t>(door.waits);
     to.scalar<uint64_t>(opened.fenced.size());
     for (const FencedFunction& each : opened.fenced) to.string(each.name), to.string(each.reason);
+    pack(to, opened.own.registers);
+    to.array(opened.own.ptx);
     to.scalar<uint32_t>(opened.uses_variables);
     pack(to, opened.moved);
     to.string(opened.stays);
@@ -158,9 +175,7 @@ std::string encode(const Opened& opened) {
                 : std::vector<std::string>());
     to.string(opened.choices.code);
     to.array(opened.choices.ptx.text);
-    to.scalar<uint64_t>(opened.choices.ptx.registers.size());
-    for (const auto& [kernel, registers] : opened.choices.ptx.registers)
-        to.string(kernel), to.scalar(registers);
+    pack(to, opened.choices.ptx.registers);
     to.string(opened.choices.ptx.reason);
     return to.take();
 }
@@ -197,6 +212,8 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
         std::string name = read_string(reader);
         opened.fenced.push_back({std::move(name), read_string(reader)});
     }
+    opened.own.registers = read_registers(reader);
+    opened.own.ptx = read_array(reader);
     opened.uses_variables = reader.scalar<uint32_t>() != 0;
     opened.moved = read_plan(reader);
     opened.stays = read_string(reader);
@@ -205,11 +222,7 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
     for (std::string& kernel : read_list(reader)) opened.system_atomics.insert(std::move(kernel));
     opened.choices.code = read_string(reader);
     opened.choices.ptx.text = read_array(reader);
-    const uint64_t registers = read_count(reader);
-    for (uint64_t i = 0; i < registers && reader.good(); ++i) {
-        const std::string kernel = read_string(reader);
-        opened.choices.ptx.registers[kernel] = reader.scalar<uint32_t>();
-    }
+    opened.choices.ptx.registers = read_registers(reader);
     opened.choices.ptx.reason = read_string(reader);
     if (opened.code > Code::kPtx || (opened.variant && opened.variant != 'a' && opened.variant != 'f'))
         return std::nullopt;

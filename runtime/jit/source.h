@@ -68,9 +68,11 @@ struct Order {
     std::string architecture;  // "sm_90" in place of the source's own option; empty: as the source says. Of
                                // PTX: of the device
     Language language = Language::kCuda;
-    std::map<std::string, uint32_t> registers =
-        {};                      // of a thread, by kernel, in the program's own machine code
-    std::string ptx = {};        // of the image, beside a source that was indexed; empty: it has none of use
+    // Of a thread, by kernel, in the program's own machine code. Of kAssembly: the input is fenced, and its
+    // blocks are to be as large as the own form's (worker/block_sizes.h).
+    std::map<std::string, uint32_t> registers = {};
+    // Of the image, beside a source that was indexed, or beside fenced PTX; empty: it has none of use.
+    std::string ptx = {};
     std::string directory = {};  // that the source was compiled in; empty: it includes nothing relative
     std::vector<Input> inputs = {};
     std::string proves = {};  // identity_of() the image that the source must make as it stands; empty: any

@@ -53,6 +53,7 @@ TEST_CASE("the fenced text takes the image's place, for all that is made of it",
         // A managed form is made of the fenced text without doors, and its variable is none of the image's.
         CHECK_THAT(opened.choices.ptx.text, Contains("smt_fence_end") && !Contains("smt_door_launch"));
         CHECK(opened.choices.ptx.registers.empty());
+        CHECK(opened.own.ptx == (executes ? std::string_view() : kFencedText));
         CHECK_FALSE(opened.uses_variables);
     }
 }

@@ -239,6 +239,7 @@ TEST_CASE("doors survive their way, and what is no door does not") {
     given.bytes = given.unpacked.size();
     given.doors = {
         {"k", "", 40, 16, true}, {"l", "it is a managed form", 0, 8, false}, {"m", "", 255, 4304, false}};
+    given.own = {{{"k", 40}, {"m", 255}}, "PTX"};
     bool unpacked = false;
     const std::string bytes = encode(given);
     const std::optional<Opened> back = decode_opened(bytes, 0, &unpacked);
@@ -247,6 +248,7 @@ TEST_CASE("doors survive their way, and what is no door does not") {
     Opened again = *back;
     again.unpacked = given.unpacked;
     CHECK(encode(again) == bytes);
+    CHECK((back->own.registers == given.own.registers && back->own.ptx == "PTX"));
     REQUIRE(back->doors.size() == 3);
     const Door& door = back->doors[0];
     CHECK((door.kernel == "k" && door.reason.empty() && door.registers == 40 && door.offset == 16 &&

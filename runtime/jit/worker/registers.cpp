@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "rewriter/ptx/register_limit.h"
-#include "runtime/image/kernel_facts.h"
 
 namespace smt::runtime::jit {
 
@@ -14,17 +13,6 @@ constexpr uint32_t kGranularity = 8, kFewest = 32;
 constexpr uint32_t kFewSpilled = 32;  // bytes; see registers.h
 constexpr uint32_t kMostMore = 2 * kGranularity;
 constexpr int kMostRounds = 3;  // the first limit, and twice more
-
-using Facts = std::map<std::string, image::KernelFacts>;
-
-Facts facts_of(std::string_view cubin) {
-    Facts facts;
-    auto read = image::kernel_facts(cubin);
-    if (auto* list = std::get_if<std::vector<image::KernelFacts>>(&read))
-        for (image::KernelFacts& each : *list)
-            if (each.kernel) facts.emplace(each.name, std::move(each));
-    return facts;
-}
 
 uint32_t step_of(uint32_t registers) {
     return std::max((registers + kGranularity - 1) / kGranularity * kGranularity, kFewest);
@@ -65,6 +53,15 @@ bool adjust(const CompiledKernel& kernel, const Facts& facts, const Registers& k
 }
 
 }  // namespace
+
+Facts facts_of(std::string_view cubin) {
+    Facts facts;
+    auto read = image::kernel_facts(cubin);
+    if (auto* list = std::get_if<std::vector<image::KernelFacts>>(&read))
+        for (image::KernelFacts& each : *list)
+            if (each.kernel) facts.emplace(each.name, std::move(each));
+    return facts;
+}
 
 bool exceeds(std::string_view cubin, const std::vector<CompiledKernel>& kernels, const Registers& known) {
     const Facts facts = facts_of(cubin);

@@ -16,14 +16,20 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/image/kernel_facts.h"
 #include "runtime/jit/source.h"
 #include "runtime/jit/worker/assembler.h"
 
 namespace smt::runtime::jit {
 
 using Registers = std::map<std::string, uint32_t>;  // of a thread, by kernel
+using Facts = std::map<std::string, image::KernelFacts>;
+
+// Of the cubin's kernels; what cannot be read has none.
+Facts facts_of(std::string_view cubin);
 
 // Whether a managed form in the cubin has more registers than its own form lets it. `known`: of the program's
 // own machine code; where it says nothing of a kernel, the cubin's own form counts.

@@ -23,8 +23,8 @@
 #include "runtime/jit/ptx.h"
 #include "runtime/jit/shared.h"
 #include "runtime/jit/toolkit.h"
+#include "runtime/jit/worker/block_sizes.h"
 #include "runtime/jit/worker/confinement.h"
-#include "runtime/jit/worker/ptx_compiler.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
 #include "runtime/jit/worker/registers.h"
 
@@ -244,7 +244,7 @@ int number_in(const std::string& architecture) {
 
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     if (given.language == Language::kPtx) return work_on_ptx(given);
-    if (given.language == Language::kAssembly) return compile_ptx(given);
+    if (given.language == Language::kAssembly) return compile_for_blocks(given);
     if (given.language == Language::kLink) return assembler().link(given);
     Order order = with_architecture(given);
     if (order.form == Form::kCubin && !order.image.empty())

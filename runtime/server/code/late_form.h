@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/jit/decision.h"
+#include "runtime/jit/opened.h"
 #include "runtime/server/memory/memory_account.h"
 
 namespace smt::runtime::server {
@@ -19,7 +20,9 @@ namespace smt::runtime::server {
 // Guarded by the mutex of its image.
 struct LateForm {
     jit::Awaited awaited;
-    Charge text;  // of the PTX in `awaited`
+    Charge text;       // of the PTX in `awaited`
+    jit::OwnForm own;  // of a fenced image (jit::Opened::own)
+    Charge own_text;
     // Of the program's load, for machine code of PTX.
     std::vector<std::string> options;
     std::string target;

@@ -64,10 +64,11 @@ CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* 
 
 // The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
 // which is opened in turn.
-CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
+CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, const jit::OwnForm& own,
+                 JitOptions& jit) {
     SMT_TRY(take_code(call, opened, image));
     if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
-    SMT_TRY(to_machine_code(call, opened, image, jit));
+    SMT_TRY(to_machine_code(call, opened, image, jit, own));
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
     return take_code(call, opened, image);
 }
@@ -76,6 +77,7 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitO
 struct Given {
     std::string identity;  // for profiles
     std::vector<jit::FencedFunction> fenced;
+    jit::OwnForm own;  // if it is fenced
     std::set<std::string, std::less<>> system_atomics;
 };
 
@@ -109,8 +111,9 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         awaited.reset();
     }
     Charge unpacked, charge;
-    if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
-    SMT_TRY(prepare(call, image, opened, jit));
+    const uint64_t bytes = opened.unpacked.size() + given.own.ptx.size();
+    if (!unpacked.take(call.session.host_account(), bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    SMT_TRY(prepare(call, image, opened, given.own, jit));
     SMT_TRY(call.session.memory().charge(opened.variable_bytes, &charge));
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed(std::move(opened.managed));
@@ -142,7 +145,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
             others.give(*made);
             SMT_TRY(close_fence(call, *made, *object, given.fenced));
         }
-        if (*object && awaited) await_form(call, *object, std::move(*awaited), jit);
+        if (*object && awaited) await_form(call, *object, std::move(*awaited), given.own, jit);
         if (*object) return CUDA_SUCCESS;
         status = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -172,7 +175,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         bytes = {image.data(), image.size()};
     }
     const Given given{call.session.server().profiles().identify(bytes), std::move(opened.fenced),
-                      std::move(opened.system_atomics)};
+                      std::move(opened.own), std::move(opened.system_atomics)};
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());

@@ -73,7 +73,7 @@ Step find_code(Call& call, LateForm& late, std::string* reason) {
             return Step::kNever;
         }
         late.machine_code =
-            ask_for_machine_code(call, opened, std::string(form->image), late.options, late.target);
+            ask_for_machine_code(call, opened, std::string(form->image), late.options, late.target, late.own);
     }
     const Service::Answer answer =
         call.session.server().compiler().wait_for(call.session.id(), late.machine_code, 0ms);
@@ -179,10 +179,15 @@ void upgrade(Call& call, Image& image) {
 
 }  // namespace
 
-void await_form(Call& call, uint32_t object, jit::Awaited awaited, const JitOptions& jit) {
+void await_form(Call& call, uint32_t object, jit::Awaited awaited, const jit::OwnForm& own,
+                const JitOptions& jit) {
     auto late = std::make_unique<LateForm>();
-    if (!late->text.take(call.session.host_account(), awaited.choice.text.size())) return;
+    const MemoryAccountPointer& account = call.session.host_account();
+    if (!late->text.take(account, awaited.choice.text.size()) ||
+        !late->own_text.take(account, own.ptx.size()))
+        return;
     late->awaited = std::move(awaited);
+    late->own = own;
     late->options = jit.compiler_options();
     late->target = jit.target();
     call.session.code().await_form(object, std::move(late));

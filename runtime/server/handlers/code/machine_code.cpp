@@ -59,10 +59,13 @@ char variant_for(const jit::Opened& opened, int architecture) {
 }
 
 jit::Order order_of_text(Call& call, const jit::Opened& opened, std::string text,
-                         std::vector<std::string> options, const std::string& target) {
+                         std::vector<std::string> options, const std::string& target,
+                         const jit::OwnForm& own) {
     jit::Order order =
         order_for(call, jit::Language::kAssembly, target, variant_for(opened, architecture_of(call)));
     order.source.options = std::move(options);
+    order.registers = own.registers;
+    order.ptx = own.ptx;
     const uint64_t bytes = text.size();
     order.inputs.push_back({CU_JIT_INPUT_PTX, 0, bytes, "", std::move(text)});
     return order;
@@ -77,14 +80,16 @@ bool worker_makes_machine_code(Call& call) {
 }
 
 std::string ask_for_machine_code(Call& call, const jit::Opened& opened, std::string text,
-                                 std::vector<std::string> options, const std::string& target) {
+                                 std::vector<std::string> options, const std::string& target,
+                                 const jit::OwnForm& own) {
     return call.session.server().compiler().make_machine_code(
-        call.session.id(), order_of_text(call, opened, std::move(text), std::move(options), target));
+        call.session.id(), order_of_text(call, opened, std::move(text), std::move(options), target, own));
 }
 
-CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit) {
+CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit,
+                         const jit::OwnForm& own) {
     jit::Order order = order_of_text(call, opened, std::string(image.data(), image.size()),
-                                     jit.compiler_options(), jit.target());
+                                     jit.compiler_options(), jit.target(), own);
     const auto began = std::chrono::steady_clock::now();
     const jit::ResultPointer result = made(call, std::move(order));
     if (CUresult status = status_of(result, CUDA_ERROR_INVALID_PTX)) {

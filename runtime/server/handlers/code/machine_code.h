@@ -20,13 +20,16 @@ namespace smt::runtime::server::handlers {
 
 bool worker_makes_machine_code(Call& call);
 
-// PTX, which `opened` is of, becomes the cubin of it. The logs are in `jit`.
-CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit);
+// PTX, which `opened` is of, becomes the cubin of it. The logs are in `jit`. `own`: of what the program gave
+// (jit::Opened::own), whose block sizes are to fit.
+CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit,
+                         const jit::OwnForm& own);
 
 // The same without a wait: what is to be asked for (jit::Service::wait_for). `options`, `target`: of
 // JitOptions.
 std::string ask_for_machine_code(Call& call, const jit::Opened& opened, std::string text,
-                                 std::vector<std::string> options, const std::string& target);
+                                 std::vector<std::string> options, const std::string& target,
+                                 const jit::OwnForm& own);
 
 // Whether such an input of the linker is for the worker. `opened`: by open_link_input().
 bool is_link_input(std::string_view bytes, const jit::Opened& opened);
