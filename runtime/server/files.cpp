@@ -43,8 +43,8 @@ bool answers(const std::string& path) {
 
 bool name_files(const std::string& directory, const std::string& key, Files& files, std::string& error) {
     const std::string stem = directory + "/" + key;
-    files = {directory,         stem + ".sock",  stem + ".lock", stem + ".log",
-             stem + ".journal", stem + ".fault", stem + ".core"};
+    files = {directory,         stem + ".sock",  stem + ".lock",   stem + ".log",
+             stem + ".journal", stem + ".fault", stem + ".record", stem + ".core"};
     if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
         return error = fmt::format("the path {} is too long for a socket", files.socket), false;
     }

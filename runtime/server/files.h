@@ -4,6 +4,7 @@
 //   <key>.sock  the control socket      <key>.log      stderr
 //   <key>.lock  held until exit         <key>.journal  what the server did
 //   <key>.fault the last fault          <key>.core     the GPU's state at it (journal/fault_record.h)
+//   <key>.record tenants whose kernels faulted, or may have, for the next server (Server::keep_record_in())
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +20,7 @@ struct Files {
     std::string log;
     std::string journal;
     std::string fault;
+    std::string record;
     std::string core_dump;
     gid_t group = 0;  // of a system's server: that connects to the socket
 };

@@ -191,6 +191,7 @@ int serve_device(const Options& options, const Files& files, device::Device& dev
     const dispatch::Settings settings = dispatch::read_settings(device.properties().keeps_sessions_apart);
     Server server(device, journal, printf, chosen_policy(), settings, std::move(opener));
     server.keep_faults_in(files.fault);
+    if (takeover_wanted()) server.keep_record_in(files.record);
     server.neighbours().are_in(files.directory);
     server.addresses().share(files.directory + "/addresses");
     if (protocol::is_strict_key(options.key)) server.serve_one_tenant();

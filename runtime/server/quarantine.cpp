@@ -50,7 +50,7 @@ void Quarantine::save(protocol::StateWriter& out) const {
 
 void Quarantine::restore(protocol::Reader& in) {
     std::lock_guard lock(mutex_);
-    list_.restore(in);
+    list_.restore(in, journal::now_ns());
 }
 
 bool Quarantine::contains(const Session& session) const {
@@ -65,6 +65,11 @@ std::string Quarantine::group_of(const Session& session) const {
 bool Quarantine::holds(const Session& session) const {
     std::lock_guard lock(mutex_);
     return contains(session);
+}
+
+bool Quarantine::names(const std::string& tenant) const {
+    std::lock_guard lock(mutex_);
+    return list_.why(tenant, journal::now_ns()) != QuarantineList::Why::kNone;
 }
 
 bool Quarantine::arrives(Session& session) {

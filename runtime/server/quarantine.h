@@ -40,7 +40,8 @@ public:
     void blame(const std::string& tenant);
     // Before a lane of the session runs: closes its gate if it is not its turn. True: it is closed.
     bool arrives(Session& session);
-    bool holds(const Session& session) const;  // the tenant is in quarantine
+    bool holds(const Session& session) const;     // the tenant is in quarantine
+    bool names(const std::string& tenant) const;  // for faults
 
     void save(protocol::StateWriter& out) const;
     void restore(protocol::Reader& in);

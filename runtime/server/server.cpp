@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "runtime/journal/fault_record.h"
@@ -24,6 +27,7 @@ namespace smt::runtime::server {
 namespace {
 
 constexpr std::chrono::seconds kLongestDump{5};  // measured: 1 s with a full GPU
+constexpr std::chrono::seconds kStandbyComes{10};
 
 // While kernels are measured, results are written to the file at short intervals, so that `smt profile` can
 // show the progress. Else they are written when a tenant leaves.
@@ -290,10 +294,47 @@ void Server::note_fault(const std::vector<Suspect>& at_fault, bool held) {
     const auto suspect = [](const Suspect& each) { return !each.cleared(); };
     for (const Suspect& each : at_fault)
         if (suspect(each)) suspected_.insert(each.name);
-    if (held) quarantine_.fault(suspected_);
     knows_culprit_ = std::count_if(at_fault.begin(), at_fault.end(), suspect) == 1;
+    if (!expects_takeover()) return;
+    quarantine_.fault(suspected_);
     // The watchdog has counted a kernel for which the context is given up.
-    if (held && knows_culprit_ && !context_lives()) offences_.add(*suspected_.begin(), journal::now_ns());
+    if (knows_culprit_ && !context_lives()) offences_.add(*suspected_.begin(), journal::now_ns());
+    if (!held) write_record();  // for the next server
+}
+
+void Server::save_record(protocol::StateWriter& out) const {
+    offences_.save(out);
+    quarantine_.save(out);
+}
+
+void Server::restore_record(protocol::Reader& in) {
+    offences_.restore(in, journal::now_ns());
+    quarantine_.restore(in);
+}
+
+void Server::write_record() const {
+    if (record_file_.empty()) return;
+    protocol::StateWriter out;
+    save_record(out);
+    const std::string bytes = out.all();
+    std::ofstream(record_file_, std::ios::binary) << bytes;
+}
+
+void Server::keep_record_in(const std::string& file) {
+    record_file_ = file;
+    std::ifstream kept(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(kept), {}};
+    protocol::Reader in(bytes.data(), bytes.size());
+    if (!bytes.empty()) restore_record(in);
+    std::error_code none;
+    std::filesystem::remove(file, none);  // the next fault writes what is left of it
+}
+
+void Server::await_standby(const std::string& tenant) const {
+    const auto until = std::chrono::steady_clock::now() + kStandbyComes;
+    while (quarantine_.names(tenant) && standby_comes() && !takes_over() && fatal() == CUDA_SUCCESS &&
+           std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 void Server::blame(const std::string& tenant, uint64_t others) {

@@ -120,6 +120,14 @@ public:
     // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
     void keep_faults_in(const std::string& file) { fault_file_ = file; }  // before the first session
+    // The same for which tenants' kernels faulted, or may have, where a takeover was expected and none came:
+    // what the file has counts from now on.
+    void keep_record_in(const std::string& file);
+    void save_record(protocol::StateWriter& out) const;  // for another process
+    void restore_record(protocol::Reader& in);
+    // A program of a tenant that is in quarantine for faults begins when another process can take over, or
+    // none comes. Called on its connection's thread.
+    void await_standby(const std::string& tenant) const;
     // Another process can take over. `ready`: it could now; `comes`: now or later; any thread. `begin`: a
     // fault has come, and the sessions are held (Session::hold()); any thread, does not block. Before the
     // first session.
@@ -176,6 +184,7 @@ private:
                                std::vector<Suspect>& suspects) const;
     void write(const std::string& line, const Session* of);
     void note_left_out();
+    void write_record() const;
     void note_fault(const std::vector<Suspect>& at_fault, bool held);
     void end_sessions(CUresult status, const std::vector<Suspect>& at_fault, bool hold);
     // What the programs of a user are told of the fault. `own`: it was no program of another user.
@@ -212,8 +221,8 @@ private:
     Watchdog watchdog_{*this};
     Standstill standstill_{device_,
                            [this](uint32_t name) { return journal::Reader(journal_.path()).name(name); }};
-    std::string fault_;       // description of the fault; set before fatal_
-    std::string fault_file_;  // empty: faults are not written to a file
+    std::string fault_;                     // description of the fault; set before fatal_
+    std::string fault_file_, record_file_;  // empty: there is no such file
     std::atomic<uint32_t> next_session_{1};
     std::atomic<uint64_t> served_{0};
 

@@ -4,11 +4,12 @@
     quarantine.py SMT FOLDER_OF_PROGRAMS SCENARIO
 """
 
+import re
 import subprocess
 import sys
 
 from place import PATIENCE, Place, wait_for
-from takeover import Over, begin_apart, fault, finish_survivor, say
+from takeover import READY, Over, begin_apart, fault, finish_survivor, say
 
 IN_QUARANTINE = "{} is in quarantine"
 
@@ -43,8 +44,8 @@ def quarantine_beside_faults(smt, programs):
 
 
 def suspects_are_kept_apart(smt, programs):
-    """Of a fault under which kernels of several tenants were under way it is not known whose it was. These are
-    kept apart, so that the next one finds the other at rest, and is known: then that other one is cleared."""
+    """Of a fault under which kernels of several tenants were under way it is not known whose it was. These
+    are kept apart, so that the next one finds the other at rest, and is known: then that one is cleared."""
     with Over(smt, programs) as place:
         busy = place.survivor("busy", "busy")
         place.await_standby()
@@ -63,6 +64,18 @@ def suspects_are_kept_apart(smt, programs):
         for program in (culprit, busy):
             say(program, "and on")
             finish_survivor(program)
+
+
+def suspects_of_before(smt, programs):
+    """Where no standby was ready the next server knows whose kernels were under way, and a program of such a
+    tenant begins when another process could take over."""
+    with Over(smt, programs) as place:
+        fault(place)
+        place.wait_for_line("the next program starts a fresh server")
+        culprit = place.survivor("culprit")
+        assert re.search(READY, place.log().rsplit("serving", 1)[1]), place.log()
+        assert IN_QUARANTINE.format("culprit") in status(place), status(place)
+        finish_survivor(culprit)
 
 
 def quarantine_of_one_alone(smt, programs):

@@ -40,14 +40,25 @@ TEST_CASE("quarantine: the list goes on in another process") {
     list.save(out);
     const std::string bytes = out.all();
     protocol::Reader in(bytes.data(), bytes.size());
-    other.restore(in);
+    other.restore(in, 0);
     CHECK(in.good());
     CHECK(other.why("a", QuarantineList::kSuspected) == Why::kBlamed);
     CHECK(other.why("b", kSecond) == Why::kSuspected);
     protocol::Reader cut(bytes.data(), bytes.size() / 2);
     QuarantineList half;
-    half.restore(cut);
+    half.restore(cut, 0);
     CHECK(!cut.good());
+}
+
+TEST_CASE("quarantine: a list of before the machine started again says nothing") {
+    QuarantineList list, other;
+    list.fault({"a"}, 1000 * kSecond);
+    protocol::StateWriter out;
+    list.save(out);
+    const std::string bytes = out.all();
+    protocol::Reader in(bytes.data(), bytes.size());
+    other.restore(in, kSecond);
+    CHECK(other.why("a", 2 * kSecond) == Why::kNone);
 }
 
 TEST_CASE("quarantine: groups with work take turns, as long as they have programs at work") {

@@ -112,7 +112,7 @@ TEST_CASE("takeover: a tenant that faults again and again is refused for longer 
     offences.save(out);
     Reader in(out.all().data(), out.all().size());
     Offences taken;
-    taken.restore(in);
+    taken.restore(in, now);
     CHECK(taken.refused_seconds("bad", now) == 3600);
     CHECK(taken.count("bad") == 45);
     // An hour later they are forgotten.

@@ -44,8 +44,7 @@ bool send_now(int socket, Packet packet, const std::string& state, std::vector<i
 std::string KeptSessions::state_of(Server& server) {
     protocol::StateWriter state;
     state.text(server.status().policy);
-    server.offences().save(state);
-    server.quarantine().save(state);
+    server.save_record(state);
     return state.all();
 }
 

@@ -53,12 +53,13 @@ public:
             out.list(std::vector<uint64_t>(times.begin(), times.end()));
         }
     }
-    void restore(protocol::Reader& in) {
+    void restore(protocol::Reader& in, uint64_t now) {
         std::lock_guard lock(mutex_);
         for (uint64_t left = in.scalar<uint64_t>(); left > 0 && in.good(); --left) {
             std::string tenant = protocol::take_text(in);
-            const std::vector<uint64_t> times = protocol::take_list<uint64_t>(in);
-            faults_[std::move(tenant)].assign(times.begin(), times.end());
+            std::vector<uint64_t> times = protocol::take_list<uint64_t>(in);
+            std::erase_if(times, [now](uint64_t each) { return each > now; });  // the machine started again
+            if (!times.empty()) faults_[std::move(tenant)].assign(times.begin(), times.end());
         }
     }
 

@@ -47,11 +47,13 @@ public:
             out.scalar(entry);
         }
     }
-    void restore(protocol::Reader& in) {
+    void restore(protocol::Reader& in, uint64_t now) {
         for (uint64_t left = in.scalar<uint64_t>(); left > 0 && in.good(); --left) {
             std::string tenant = protocol::take_text(in);
             entries_[std::move(tenant)] = in.scalar<Entry>();
         }
+        // Of a machine that has started again since: its clock begins anew.
+        std::erase_if(entries_, [&](const auto& each) { return each.second.until > now + kBlamed; });
     }
 
 private:

@@ -171,6 +171,7 @@ bool Successor::await() {
         files.clear();
         if (said.kind != PacketKind::kTakeOver) continue;
         while (!kept_.empty()) forget(kept_.begin()->first);  // they come by themselves
+        laps_.emplace();
         return true;
     }
     return await_end();
@@ -207,8 +208,7 @@ bool Successor::await_end() {
 void Successor::apply(Server& server) {
     protocol::Reader in(state_.data(), state_.size());
     server.set_policy(protocol::take_text(in));
-    server.offences().restore(in);
-    server.quarantine().restore(in);
+    server.restore_record(in);
     server.offences().add(culprit_, journal::now_ns());
 }
 
@@ -218,7 +218,12 @@ std::string Successor::how_it_ended() const {
 
 void Successor::take_sessions(Server& server, Listener& listener) {
     const auto chunks = std::make_shared<Chunks>(server.device());
+    if (laps_) laps_->end("the server is made");
     const CUresult found = chunks->find();
+    if (laps_) {
+        laps_->end("the keeper's memory is here");
+        server.note("it takes sessions after " + laps_->text());
+    }
     if (found != CUDA_SUCCESS)
         server.note(
             fmt::format("the keeper's memory cannot be taken over: error {}", static_cast<int>(found)));

@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/server/takeover/laps.h"
 #include "runtime/server/takeover/packet.h"
 
 namespace smt::runtime::server {
@@ -59,6 +61,7 @@ private:
     int lock_ = -1;
     std::string state_;
     bool crashed_ = false;
+    std::optional<Laps> laps_;       // since the takeover began
     std::string why_it_ended_;       // itself; empty: it did not
     std::string culprit_;            // the tenant whose kernel it was; empty: that is not known
     std::map<uint64_t, Kept> kept_;  // by the session's number

@@ -15,8 +15,8 @@ The training (train_job.py) is determined to the last bit. Its cases, for each n
              ended; --tries times, on servers of their own
 Kinds of faults take turns (promises.py), each of a tenant of its own that is more urgent than the training. A
 --policy that stops the training between two blocks while another program runs (hpf-whole) leaves less under
-way at a fault; with --isolation quarantine nothing of the training is under way with another program. On the simulated device a stub stands in for PyTorch, and `quiet` is what all are compared
-with.
+way at a fault; with --isolation quarantine nothing of the training is under way with another program. On the
+simulated device a stub stands in for PyTorch, and `quiet` is what all are compared with.
 
 A table has for each case its steps, the faults, how many of them the training outlived, its median and its
 longest step (a wait between two steps is in none), the longest takeover by the server's log, whether all
