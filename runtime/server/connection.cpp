@@ -230,8 +230,10 @@ bool Connection::refuse_offender(const Hello& hello) {
 }
 
 bool Connection::refuse_quarantine(const Hello& hello) {
-    if (hello.quarantine == 0) return false;
-    const std::string why = owner_.server->why_no_quarantine();
+    const bool named = owner_.server->quarantine().names(std::string(text_in(hello.tenant)));
+    if (hello.quarantine == 0 && !named) return false;
+    const std::string why =
+        hello.stress ? "its launches are under SMT_STRESS" : owner_.server->why_no_quarantine();
     if (why.empty()) return false;
     refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "it cannot be in quarantine: " + why);
     return true;

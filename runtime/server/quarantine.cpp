@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "runtime/journal/journal.h"
@@ -18,7 +18,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 500us;    // while there are programs to be kept apart
+using Rest = std::chrono::microseconds;
+constexpr Rest kLookOften = 500us;  // while programs of two groups are at work
+constexpr Rest kLook = 2ms;         // while programs of two groups are there
+constexpr Rest kIdle = 50ms;
 constexpr auto kPatience = 5s;   // for work that does not stop between two blocks
 constexpr auto kTogether = 10s;  // where it did not come to its end
 
@@ -39,8 +42,11 @@ void Quarantine::fault(const std::set<std::string>& suspects) {
 }
 
 void Quarantine::blame(const std::string& tenant) {
-    std::lock_guard lock(mutex_);
-    list_.blame(tenant, journal::now_ns());
+    {
+        std::lock_guard lock(mutex_);
+        list_.blame(tenant, journal::now_ns());
+    }
+    wake();
 }
 
 void Quarantine::save(protocol::StateWriter& out) const {
@@ -55,10 +61,12 @@ void Quarantine::restore(protocol::Reader& in) {
 
 bool Quarantine::contains(const Session& session) const {
     return session.wants_quarantine() ||
-           list_.why(session.tenant(), journal::now_ns()) != QuarantineList::Why::kNone;
+           (!server_.serves_one_tenant() &&
+            list_.why(session.tenant(), journal::now_ns()) != QuarantineList::Why::kNone);
 }
 
 std::string Quarantine::group_of(const Session& session) const {
+    std::lock_guard lock(mutex_);
     return contains(session) ? session.tenant() : std::string();
 }
 
@@ -72,102 +80,95 @@ bool Quarantine::names(const std::string& tenant) const {
     return list_.why(tenant, journal::now_ns()) != QuarantineList::Why::kNone;
 }
 
-bool Quarantine::arrives(Session& session) {
-    std::lock_guard lock(mutex_);
-    const bool waits = session.gate().closed(LaneGate::kReissued);  // it is looked at again when it goes on
-    if (waits || (!active_ && !contains(session))) return session.gate().open(LaneGate::kQuarantine), false;
-    news_ = true;
-    if (!std::exchange(active_, true)) start();
-    if (!active_ || Clock::now() < together_until_ || group_of(session) == turns_.turn()) return false;
+void Quarantine::arrives(Session& session) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!active_ && !contains(session)) return session.gate().open(LaneGate::kQuarantine);
+    }
+    if (!wake()) return session.gate().open(LaneGate::kQuarantine);
     session.gate().close(LaneGate::kQuarantine);
-    return true;
 }
 
-// Caller holds mutex_. Without a thread nothing is kept apart.
-void Quarantine::start() {
+// False: there is no thread, so nothing is kept apart.
+bool Quarantine::wake() {
+    std::string why;
+    {
+        std::lock_guard lock(mutex_);
+        active_ = news_ = true;
+        if (!thread_.joinable()) why = thread_.serve({"quarantine", ""}, [this] { run(); });
+        active_ = why.empty();
+    }
     changed_.notify_all();
-    if (thread_.joinable()) return;
-    const std::string why = thread_.serve({"quarantine", ""}, [this] { run(); });
-    if (why.empty()) return;
-    active_ = false;
-    server_.note("tenants are not kept apart: " + why);
+    if (!why.empty()) server_.note("tenants are not kept apart: " + why);
+    return why.empty();
 }
 
 void Quarantine::run() {
     server_.device().enter_thread();
+    auto rest = kIdle;
     for (;;) {
         {
             std::unique_lock lock(mutex_);
-            changed_.wait_for(lock, kLook, [this] { return leaves_; });
+            changed_.wait_for(lock, rest, [this] { return leaves_ || news_; });
             changed_.wait(lock, [this] { return leaves_ || active_; });
             if (leaves_) return;
             news_ = false;
         }
-        const bool any = take_turns();
+        const Look look = look_at_sessions();
+        rest = look.groups < 2 ? kIdle : look.at_work < 2 ? kLook : kLookOften;
+        take_turns(look);
         std::lock_guard lock(mutex_);
-        active_ = any || news_;
+        active_ = look.any || news_;
     }
 }
 
-Quarantine::Look Quarantine::look_at(const std::vector<Session*>& sessions) const {
+Quarantine::Look Quarantine::look_at_sessions() {
     Look look;
-    std::map<std::string, size_t> working{{"", 0}};
-    for (Session* session : sessions) {
-        uint64_t position = 0;
-        const bool works = session->has_work(session->gate().closed(LaneGate::kQuarantine), &position);
-        std::lock_guard lock(mutex_);
-        const std::string group = group_of(*session);
-        look.any = look.any || !group.empty();
-        working[group] += works;
+    std::map<std::string, size_t> working;
+    {
+        const Borrowed all(server_, server_.borrow_all());
+        for (Session* session : all.sessions) {
+            const LaneGate& gate = session->gate();
+            const bool stands = gate.closed(LaneGate::kSuspended) || gate.closed(LaneGate::kReissued) ||
+                                gate.closed(LaneGate::kOutOfTurn);
+            const bool closed = gate.closed(LaneGate::kQuarantine);
+            uint64_t position = 0;
+            const std::string group = group_of(*session);
+            working[group] += !stands && session->has_work(closed, &position);
+            look.any = look.any || !group.empty();
+            look.closed = look.closed || closed;
+            (closed ? look.closed_groups : look.open_groups).insert(group);
+        }
     }
-    for (auto& [tenant, count] : working) look.groups.push_back({tenant, count});
+    look.groups = working.size();
+    std::vector<QuarantineTurns::Group> groups;
+    for (const auto& [tenant, count] : working) {
+        groups.push_back({tenant, count});
+        look.at_work += count != 0;
+    }
+    std::lock_guard lock(mutex_);
+    look.together = !look.any || Clock::now() < together_until_;
+    if (!look.together) look.turn = turns_.next(groups, Clock::now());
     return look;
 }
 
-void Quarantine::open_all(const std::vector<Session*>& sessions) {
-    server_.suspension().let_go_on(sessions, LaneGate::kQuarantine);
-}
-
-bool Quarantine::take_turns() {
-    if (server_.fatal() != CUDA_SUCCESS) return false;
-    Borrowed all(server_, server_.borrow_all());
-    const Look look = look_at(all.sessions);
-    std::string turn;
-    {
-        std::lock_guard lock(mutex_);
-        const Clock::time_point now = Clock::now();
-        turn = turns_.next(look.groups, now);
-        if (!look.any || now < together_until_) return open_all(all.sessions), look.any;
+void Quarantine::take_turns(const Look& look) {
+    if (server_.fatal() != CUDA_SUCCESS) return;
+    if (look.together) {
+        if (look.closed) server_.suspension().open_quarantine();
+        return;
     }
-    const auto middle = std::stable_partition(all.sessions.begin(), all.sessions.end(), [&](Session* each) {
-        std::lock_guard lock(mutex_);
-        return group_of(*each) == turn;
-    });
-    Borrowed others(server_, {middle, all.sessions.end()});
-    all.sessions.erase(middle, all.sessions.end());
-    if (hold_back(others.sessions)) open_all(all.sessions);
-    return true;
-}
-
-// Those that are not held back yet. False: the GPU's context is lost.
-bool Quarantine::hold_back(std::vector<Session*>& sessions) {
+    const bool stands = look.open_groups.empty() || look.open_groups == std::set{look.turn};
+    if (stands && !look.closed_groups.contains(look.turn)) return;
     const auto begun = Clock::now();
-    const auto middle = std::stable_partition(sessions.begin(), sessions.end(), [](Session* each) {
-        return each->gate().closed(LaneGate::kQuarantine) || each->poisoned() ||
-               !each->why_not_suspended().empty();
-    });
-    Borrowed leaving(server_, {middle, sessions.end()});
-    sessions.erase(middle, sessions.end());
-    if (leaving.sessions.empty()) return true;
-    const std::string problem =
-        server_.suspension().hold_back(leaving.sessions, LaneGate::kQuarantine, kPatience);
-    if (server_.fatal() != CUDA_SUCCESS) return false;
+    const std::string problem = server_.suspension().give_turn(
+        [&](const Session& session) { return group_of(session) == look.turn; }, kPatience);
     const auto now = Clock::now();
-    if (problem.empty() || now - begun < kPatience) return true;
-    server_.note(fmt::format("tenants cannot be kept apart for {} s: {}", kTogether / 1s, problem));
+    const bool late = !problem.empty() && now - begun >= kPatience && server_.fatal() == CUDA_SUCCESS;
+    if (late) server_.note(fmt::format("tenants cannot be kept apart for {} s: {}", kTogether / 1s, problem));
     std::lock_guard lock(mutex_);
-    together_until_ = now + kTogether;
-    return true;
+    if (late) together_until_ = now + kTogether;
+    if (!stands) turns_.began(now);
 }
 
 }  // namespace smt::runtime::server

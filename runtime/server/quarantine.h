@@ -13,11 +13,9 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "runtime/server/quarantine_turns.h"
 #include "runtime/server/takeover/quarantine_list.h"
@@ -38,8 +36,8 @@ public:
     // Kernels of those tenants were under way at a fault; it is known whose it was.
     void fault(const std::set<std::string>& suspects);
     void blame(const std::string& tenant);
-    // Before a lane of the session runs: closes its gate if it is not its turn. True: it is closed.
-    bool arrives(Session& session);
+    // Before a lane of the session runs: closes its gate where tenants are kept apart, until it is its turn.
+    void arrives(Session& session);
     bool holds(const Session& session) const;     // the tenant is in quarantine
     bool names(const std::string& tenant) const;  // for faults
 
@@ -49,24 +47,26 @@ public:
 private:
     using Clock = QuarantineTurns::Clock;
     struct Look {
-        bool any = false;  // sessions in quarantine
-        std::vector<QuarantineTurns::Group> groups;
+        bool any = false;       // sessions in quarantine
+        bool together = false;  // nothing is kept apart
+        bool closed = false;    // gates
+        size_t groups = 0, at_work = 0;
+        std::set<std::string> open_groups, closed_groups;  // with sessions whose gates are so
+        std::string turn;
     };
 
-    bool contains(const Session& session) const;  // caller holds mutex_, as of the next one
+    bool contains(const Session& session) const;  // caller holds mutex_
     std::string group_of(const Session& session) const;
-    void start();
+    bool wake();
     void run();
-    Look look_at(const std::vector<Session*>& sessions) const;
-    bool take_turns();  // false: no program in quarantine is there
-    bool hold_back(std::vector<Session*>& sessions);
-    void open_all(const std::vector<Session*>& sessions);
+    Look look_at_sessions();
+    void take_turns(const Look& look);
 
     Server& server_;
-    mutable std::mutex mutex_;  // guards what follows; a leaf lock
+    mutable std::mutex mutex_;  // guards what follows; behind the server's
     std::condition_variable changed_;
     bool leaves_ = false, active_ = false;
-    bool news_ = false;  // a session has arrived since the last look
+    bool news_ = false;  // since the last look
     QuarantineList list_;
     QuarantineTurns turns_;
     Clock::time_point together_until_{};

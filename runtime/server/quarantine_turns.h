@@ -22,7 +22,7 @@ public:
         size_t working = 0;  // programs of it
     };
 
-    // The group whose turn it is from now on. `groups`: each once, in any order that stays.
+    // The group whose turn it is now, or comes. `groups`: each once, in any order that stays.
     const std::string& next(const std::vector<Group>& groups, Clock::time_point now) {
         const auto has_turn = [this](const Group& each) { return each.tenant == turn_; };
         const auto at = std::find_if(groups.begin(), groups.end(), has_turn);
@@ -32,11 +32,12 @@ public:
         auto found = std::find_if(behind, groups.end(), works);
         if (found == groups.end()) found = std::find_if(groups.begin(), groups.end(), works);
         if (found == groups.end()) return turn_;
-        if (found != at) turn_ = found->tenant;
+        turn_ = found->tenant;
         since_ = now;
         return turn_;
     }
-    const std::string& turn() const { return turn_; }
+    // The others are at rest since then: until now it had no turn.
+    void began(Clock::time_point now) { since_ = now; }
 
 private:
     std::string turn_;

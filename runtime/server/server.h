@@ -90,6 +90,7 @@ public:
     std::vector<Session*> borrow_all();
     void close_gates(const std::string& tenant);
     void open_gates(const std::string& tenant);
+    std::vector<Session*> borrow_if(const std::function<bool(const Session&)>& wanted);
     void give_back(const std::vector<Session*>& sessions);
     void await_return(const Session& session);  // on its own thread, when it is closing
     Suspension& suspension() { return suspension_; }
@@ -135,6 +136,10 @@ public:
                          std::function<void()> begin);
     bool expects_takeover() const { return ready_ != nullptr; }
     bool takes_over() const { return ready_ && ready_() && !decided_.load(); }
+    // Sessions that come from another process: their number changes by so many. The next standby starts behind
+    // them, as its context would keep the driver from them for a while.
+    void sessions_come(int change) { coming_.fetch_add(change); }
+    bool sessions_come() const { return coming_.load() > 0; }
     bool standby_comes() const { return comes_ && comes_(); }
     bool holds() const { return holds_.load(); }
     // For the thread that hands over, once holds(): those sessions, the most urgent tenant's first. They
@@ -177,7 +182,6 @@ public:
 
 private:
     void judge();  // caller holds blame_mutex_
-    std::vector<Session*> borrow_if(const std::function<bool(const Session&)>& wanted);
     // Of each session, in order. The caller of this and the next one holds mutex_.
     std::vector<Suspect> suspects() const;
     std::string describe_fault(CUresult status, const std::variant<image::FaultSite, image::Problem>& report,
@@ -202,6 +206,7 @@ private:
     TenantAccounts tenant_accounts_;
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
+    std::atomic<int> coming_{0};
     std::atomic<uint64_t> fatal_since_{0};
     std::atomic<bool> lives_{false};
     bool one_tenant_ = false;

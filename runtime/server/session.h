@@ -230,7 +230,7 @@ private:
     enum class Begins { kHere, kElsewhere };  // kElsewhere: another process had it
     bool live_on(Begins where);
     bool tell_opened();
-    void begin_suspended();
+    void follow_gate();
     void note_suspended(protocol::TenantStatus& status) const;
     bool live_again(Taken& taken);
     CUresult restore(protocol::Reader& in, const Taken& taken, Laps& laps);

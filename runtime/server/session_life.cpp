@@ -123,10 +123,9 @@ bool Session::tell_opened() {
 
 bool Session::live_on(Begins where) {
     server_.add(*this);
-    if (gate_.closed(LaneGate::kSuspended) || gate_.closed(LaneGate::kQuarantine))
-        begin_suspended();
-    else
-        server_.dispatcher().resume(dispatched_);  // it may have been another tenant's turn before
+    if (gate_.closed(LaneGate::kSuspended))
+        note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
+    follow_gate();
     write_journal(journal::Kind::kSessionOpened, program_);
     if (!reissued_.empty()) reissue();
     if (where == Begins::kElsewhere || tell_opened()) answer_control_guarded();

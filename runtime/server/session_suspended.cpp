@@ -62,12 +62,21 @@ bool Session::has_work(bool out, uint64_t* position) {
     return pending || (out ? server_.dispatcher().holds_back(*dispatched_) : streams_.work());
 }
 
-// Its lanes wait before their first record. It may be resumed at this moment.
-void Session::begin_suspended() {
-    if (gate_.closed(LaneGate::kSuspended))
-        note(fmt::format("it begins suspended, as tenant {} is: smt resume {}", tenant_, tenant_));
-    server_.dispatcher().suspend(dispatched_);
-    if (!gate_.keeps_back()) server_.dispatcher().resume(dispatched_);
+// Its launches wait as its lanes do, but for those that are executed again. The gate may open or close at
+// this moment.
+void Session::follow_gate() {
+    const auto holds = [this] {
+        return gate_.closed(LaneGate::kSuspended) || gate_.closed(LaneGate::kOutOfTurn) ||
+               (gate_.closed(LaneGate::kQuarantine) && !gate_.closed(LaneGate::kReissued));
+    };
+    bool held = false;
+    do {
+        held = holds();
+        if (held)
+            server_.dispatcher().suspend(dispatched_);
+        else
+            server_.dispatcher().resume(dispatched_);
+    } while (held != holds());
 }
 
 void Session::note_suspended(protocol::TenantStatus& status) const {

@@ -181,6 +181,9 @@ public:
     // Without a fault, from time to time: notes what is over, so that after one it does not count as under
     // way.
     void note_what_is_over();
+    // The same where the driver is idle, and no lane of the session goes on: all but what is held back is
+    // over.
+    void note_rest();
     std::string why_not_carried() const;
     static SavedStream saved(const Stream& stream);
     void save(protocol::StateWriter& out) const;

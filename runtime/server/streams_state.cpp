@@ -85,6 +85,21 @@ bool Streams::works(Stream& stream) const {
 }
 
 // The lock keeps the stream from beginning to capture: a query would break that.
+void Streams::note_rest() {
+    for (const StreamPointer& stream : all()) {
+        if (!stream->busy()) continue;
+        const std::unique_lock lock(stream->host_function_mutex, std::try_to_lock);
+        if (!lock || capturing(stream->handle) || driver_.cuStreamQuery(stream->handle) != CUDA_SUCCESS)
+            continue;
+        dispatch::ManagedStream* const managed = stream->managed.load();
+        const uint64_t uses = stream->uses.load(), held = managed ? managed->held_launches().size() : 0;
+        const uint64_t over = uses - std::min(uses, held);
+        uint64_t known = stream->synchronized.load();
+        while (known < over && !stream->synchronized.compare_exchange_weak(known, over)) {
+        }
+    }
+}
+
 void Streams::note_what_is_over() {
     for (const StreamPointer& stream : all()) {
         if (!stream->busy()) continue;

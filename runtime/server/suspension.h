@@ -9,6 +9,8 @@
 // suspended. Kernels with doors and managed kernels stop between two blocks, and go on there; others end
 // first, within the caller's patience.
 //
+// Quarantine uses the first two steps of it, with all sessions of some tenants (give_turn()).
+//
 // Where tenants take turns for want of memory (swapper.h) the same is done with one session, of which only a
 // part may leave the device. A tenant that is resumed there comes in with its turn.
 //
@@ -20,6 +22,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -68,13 +71,16 @@ public:
     };
     Exchanged exchange(uint32_t leaves, uint64_t bytes, uint32_t comes, std::chrono::milliseconds patience);
 
-    // Quarantine (quarantine.h): the sessions' gates close for that reason, and their work comes to rest, but
-    // for those that end meanwhile. Empty, or why not: then they go on.
-    using Sessions = std::vector<Session*>;
-    std::string hold_back(Sessions& sessions, LaneGate::Reason reason, std::chrono::milliseconds patience);
-    void let_go_on(const Sessions& sessions, LaneGate::Reason reason);
+    // Quarantine (quarantine.h): the gates of all sessions close that have no turn, their work comes to rest,
+    // that of programs that end meanwhile, too, and then the others' gates open. Empty, or why not: then
+    // those that had been held back before stay so, and the others go on.
+    using Has = std::function<bool(const Session&)>;
+    std::string give_turn(const Has& has_turn, std::chrono::milliseconds patience);
+    void open_quarantine();  // all gates
 
 private:
+    using Sessions = std::vector<Session*>;
+    std::string await_ending(const Has& has_turn, std::chrono::milliseconds patience) const;
     std::string try_suspend(const std::string& tenant, Sessions& sessions, std::chrono::milliseconds patience,
                             protocol::SuspendReply* reply);
     std::string try_resume(const std::string& tenant, const Sessions& sessions,

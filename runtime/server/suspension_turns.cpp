@@ -1,6 +1,9 @@
 // Suspension of one session, for turns, and what it has in common with that of tenants.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "runtime/server/exchange.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/memory/tenant_ranges.h"
@@ -32,27 +35,58 @@ void Suspension::open(Session& session, LaneGate::Reason reason) {
     if (!session.gate().keeps_back()) server_.dispatcher().resume(session.dispatched_tenant());
 }
 
-std::string Suspension::hold_back(Sessions& sessions, LaneGate::Reason reason,
-                                  std::chrono::milliseconds patience) {
+std::string Suspension::give_turn(const Has& has_turn, std::chrono::milliseconds patience) {
+    constexpr auto kReason = LaneGate::kQuarantine;
     std::lock_guard turn(turn_);
-    for (Session* session : sessions) {
-        session->gate().close(reason);
-        server_.dispatcher().suspend(session->dispatched_tenant());
+    {
+        // Those that were held back before are looked at again: a session may have come with work.
+        Borrowed leaving(server_, server_.borrow_if([&](const Session& each) {
+            return !has_turn(each) && !each.poisoned() && each.why_not_suspended().empty();
+        }));
+        Sessions fresh;
+        for (Session* session : leaving.sessions) {
+            if (!session->gate().closed(kReason)) fresh.push_back(session);
+            session->gate().close(kReason);
+            server_.dispatcher().suspend(session->dispatched_tenant());
+        }
+        std::string problem = come_to_rest(leaving.sessions, patience);
+        if (leaving.sessions.empty() || problem.empty()) problem = await_ending(has_turn, patience);
+        for (Session* session : leaving.sessions) {
+            const bool is_fresh = std::find(fresh.begin(), fresh.end(), session) != fresh.end();
+            if (problem.empty())
+                session->streams().note_rest();  // before a fault could ask
+            else if (is_fresh)
+                open(*session, kReason);
+        }
+        if (!problem.empty()) return problem;
     }
-    std::string problem = come_to_rest(sessions, patience);
-    if (sessions.empty()) return {};
-    for (Session* session : sessions)
-        if (problem.empty())
-            session->streams().note_what_is_over();  // before a fault could ask
-        else
-            open(*session, reason);
-    return problem;
+    const Borrowed coming(server_, server_.borrow_if(has_turn));
+    for (Session* session : coming.sessions)
+        if (session->gate().closed(kReason)) open(*session, kReason);
+    return {};
 }
 
-void Suspension::let_go_on(const Sessions& sessions, LaneGate::Reason reason) {
+// Programs that have ended may have kernels under way.
+std::string Suspension::await_ending(const Has& has_turn, std::chrono::milliseconds patience) const {
+    const auto until = TurnClock::now() + patience;
+    for (;;) {
+        std::string ends;
+        server_.each_session([&](Session& each) {
+            const bool over = !each.closing() && !each.poisoned();
+            if (!over && !has_turn(each) && !each.stuck() && each.streams().work()) ends = each.called();
+        });
+        if (ends.empty() || server_.fatal() != CUDA_SUCCESS) return {};
+        if (TurnClock::now() >= until) return ends + " has ended, and its work has not";
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+void Suspension::open_quarantine() {
     std::lock_guard turn(turn_);
-    for (Session* session : sessions)
-        if (session->gate().closed(reason)) open(*session, reason);
+    const Borrowed all(server_, server_.borrow_if([](const Session& each) {
+        return each.gate().closed(LaneGate::kQuarantine);
+    }));
+    for (Session* session : all.sessions) open(*session, LaneGate::kQuarantine);
 }
 
 // Empty: its calls wait, and its work is at rest. Without sessions: it has ended.

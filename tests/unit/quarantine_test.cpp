@@ -28,6 +28,9 @@ TEST_CASE("quarantine: a fault of one tenant is its own, one of several makes al
     list.fault({"a", "c"}, 4 * kSecond);  // it was not held apart: that does not make it less
     CHECK(list.why("a", 5 * kSecond) == Why::kBlamed);
     CHECK(list.why("a", 2 * kSecond + QuarantineList::kBlamed) == Why::kNone);
+    list.fault({"d", "e"}, 5 * kSecond);
+    list.fault({"d"}, 6 * kSecond);  // c and e were no suspects together
+    CHECK(list.why("e", 7 * kSecond) == Why::kNone);
     list.fault({}, 6 * kSecond);
     CHECK(list.why("c", 7 * kSecond) == Why::kSuspected);
 }
@@ -75,4 +78,7 @@ TEST_CASE("quarantine: groups with work take turns, as long as they have program
     CHECK(turns.next({{"", 0}, {"a", 1}, {"b", 0}}, at(301ms)) == "a");  // its turn ends early
     CHECK(turns.next({{"", 0}, {"a", 0}, {"b", 0}}, at(400ms)) == "a");
     CHECK(turns.next({{"", 1}, {"b", 1}}, at(401ms)) == "");  // it has left
+    turns.began(at(431ms));                                   // so long the others took to come to rest
+    CHECK(turns.next({{"", 1}, {"b", 1}}, at(480ms)) == "");
+    CHECK(turns.next({{"", 1}, {"b", 1}}, at(481ms)) == "b");
 }

@@ -2,9 +2,9 @@
 //
 // A fault while kernels of one tenant alone were under way is that tenant's: it is kept apart for kBlamed.
 // One while those of several were under way is one of theirs: all of them are kept apart for kSuspected, so
-// that the next fault is one of one tenant. When it is known whose a fault was, the other suspects are
-// cleared. Times are nanoseconds of CLOCK_MONOTONIC, the same in all processes of the machine. No threads, no
-// locks.
+// that the next fault is one of one tenant. When it is known whose a fault was, those that were suspects with
+// it are cleared. Times are nanoseconds of CLOCK_MONOTONIC, the same in all processes of the machine. No
+// threads, no locks.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,21 @@ public:
     // Kernels of those tenants were under way.
     void fault(const std::set<std::string>& suspects, uint64_t now) {
         if (suspects.size() == 1) return blame(*suspects.begin(), now);
+        forget_old(now);
         for (const std::string& tenant : suspects) {
             Entry& entry = entries_[tenant];
             entry.until = std::max(entry.until, now + kSuspected);
+            entry.fault = now;
         }
     }
     void blame(const std::string& tenant, uint64_t now) {
-        std::erase_if(entries_, [](const auto& each) { return !each.second.blamed; });
-        entries_[tenant] = {now + kBlamed, 1};
+        forget_old(now);
+        const auto found = entries_.find(tenant);
+        if (found != entries_.end() && !found->second.blamed)
+            std::erase_if(entries_, [fault = found->second.fault](const auto& each) {
+                return !each.second.blamed && each.second.fault == fault;
+            });
+        entries_[tenant] = {now + kBlamed, now, 1};
     }
     Why why(const std::string& tenant, uint64_t now) const {
         const auto found = entries_.find(tenant);
@@ -59,8 +66,13 @@ public:
 private:
     struct Entry {
         uint64_t until = 0;
+        uint64_t fault = 0;   // when it was; of several suspects the same
         uint64_t blamed = 0;  // 0 or 1
     };
+    void forget_old(uint64_t now) {
+        std::erase_if(entries_, [now](const auto& each) { return each.second.until <= now; });
+    }
+
     std::map<std::string, Entry> entries_;
 };
 

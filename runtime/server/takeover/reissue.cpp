@@ -201,7 +201,7 @@ void Session::reissue() {
         }
     }
     if (!held()) gate_.open(LaneGate::kReissued);
-    if (!gate_.keeps_back()) server_.dispatcher().resume(dispatched_);
+    follow_gate();
 }
 
 bool Session::client_left() const {

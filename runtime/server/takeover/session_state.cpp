@@ -120,10 +120,11 @@ bool Session::live_again(Taken& taken) {
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
     if (taken.commit(problem) && problem.empty()) {
         note("it goes on here, made again in " + laps.text());
-        if (server_.quarantine().arrives(*this)) server_.dispatcher().suspend(dispatched_);
-        if (!reissued_.empty())
-            gate_.close(LaneGate::kReissued);  // they come first
-        else if (const CUresult status = launch_kept(); status != CUDA_SUCCESS)
+        if (!reissued_.empty()) gate_.close(LaneGate::kReissued);  // they come first
+        server_.quarantine().arrives(*this);
+        follow_gate();
+        const CUresult status = reissued_.empty() ? launch_kept() : CUDA_SUCCESS;
+        if (status != CUDA_SUCCESS)
             end_because(fmt::format("a launch that was kept back fails: error {}", static_cast<int>(status)));
         problem = start_lanes();
         if (!problem.empty()) end_because(problem);

@@ -113,7 +113,7 @@ void Standby::ends(const std::string& why, const std::string& tenant) const {
 void Standby::tick(Server& server, int listening, int lock) {
     if (socket_ < 0) {
         if (starts_ >= kMostStarts) return given_up_.store(true);
-        if (Clock::now() < next_start_) return;
+        if (server.sessions_come() || Clock::now() < next_start_) return;
         ++starts_;
         if (const std::string why = start(); !why.empty()) {
             next_start_ = Clock::now() + kBetweenStarts;

@@ -287,12 +287,14 @@ void Successor::take_sent(Server& server, Listener& listener, const std::shared_
         taken.claim = [chunks](uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
             return chunks->claim(id, bytes, handle);
         };
-        taken.commit = [line](const std::string& problem) {
+        server.sessions_come(1);
+        taken.commit = [line, &server](const std::string& problem) {
             Packet answer;
             std::vector<int> none;
             const bool go = put_packet(line, make_packet(PacketKind::kMade, 0, problem)) &&
                             take_packet(line, PacketKind::kGo, 0, &answer, &none);
             close(line);
+            server.sessions_come(-1);
             return go;
         };
         places->expect();

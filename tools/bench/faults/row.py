@@ -106,7 +106,7 @@ def judge(faults, tries, found):
         problems.append("no try faulted")
     if len(at) > MOST * len(tries):
         problems.append(f"it lost the context {len(at)} times of {len(tries)}")
-    if len(longest) < 4:
+    if len(longest) < 3:
         problems.append("the time for which it is refused does not grow")
     if share < AT_LEAST:
         problems.append(f"the others got {share:.2f} of what they get alone")
