@@ -136,8 +136,8 @@ public:
                          std::function<void()> begin);
     bool expects_takeover() const { return ready_ != nullptr; }
     bool takes_over() const { return ready_ && ready_() && !decided_.load(); }
-    // Sessions that come from another process: their number changes by so many. The next standby starts behind
-    // them, as its context would keep the driver from them for a while.
+    // Sessions that come from another process: their number changes by so many. The next standby starts
+    // behind them, as its context would keep the driver from them for a while.
     void sessions_come(int change) { coming_.fetch_add(change); }
     bool sessions_come() const { return coming_.load() > 0; }
     bool standby_comes() const { return comes_ && comes_(); }
