@@ -83,7 +83,9 @@ bool Quarantine::names(const std::string& tenant) const {
 void Quarantine::arrives(Session& session) {
     {
         std::lock_guard lock(mutex_);
-        if (!active_ && !contains(session)) return session.gate().open(LaneGate::kQuarantine);
+        // Without memory its calls fail, and it is not among those whose gates open.
+        if ((!active_ && !contains(session)) || !session.has_memory())
+            return session.gate().open(LaneGate::kQuarantine);
     }
     if (!wake()) return session.gate().open(LaneGate::kQuarantine);
     session.gate().close(LaneGate::kQuarantine);
@@ -137,7 +139,9 @@ Quarantine::Look Quarantine::look_at_sessions() {
             working[group] += !stands && session->has_work(closed, &position);
             look.any = look.any || !group.empty();
             look.closed = look.closed || closed;
-            (closed ? look.closed_groups : look.open_groups).insert(group);
+            if (closed) look.closed_groups.insert(group);
+            if (!closed && !session->poisoned() && session->why_not_suspended().empty())
+                look.open_groups.insert(group);
         }
     }
     look.groups = working.size();
@@ -148,7 +152,9 @@ Quarantine::Look Quarantine::look_at_sessions() {
     }
     std::lock_guard lock(mutex_);
     look.together = !look.any || Clock::now() < together_until_;
-    if (!look.together) look.turn = turns_.next(groups, Clock::now());
+    const std::string before = turns_.turn();
+    look.turn = look.together ? before : turns_.next(groups, Clock::now());
+    look.changed = look.turn != before;
     return look;
 }
 
@@ -168,7 +174,7 @@ void Quarantine::take_turns(const Look& look) {
     if (late) server_.note(fmt::format("tenants cannot be kept apart for {} s: {}", kTogether / 1s, problem));
     std::lock_guard lock(mutex_);
     if (late) together_until_ = now + kTogether;
-    if (!stands) turns_.began(now);
+    if (look.changed) turns_.began(now);
 }
 
 }  // namespace smt::runtime::server

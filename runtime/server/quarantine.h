@@ -51,8 +51,10 @@ private:
         bool together = false;  // nothing is kept apart
         bool closed = false;    // gates
         size_t groups = 0, at_work = 0;
-        std::set<std::string> open_groups, closed_groups;  // with sessions whose gates are so
+        std::set<std::string> open_groups;    // with sessions whose gates are open and can be closed
+        std::set<std::string> closed_groups;  // with sessions whose gates are closed
         std::string turn;
+        bool changed = false;  // the turn
     };
 
     bool contains(const Session& session) const;  // caller holds mutex_

@@ -36,6 +36,7 @@ public:
         since_ = now;
         return turn_;
     }
+    const std::string& turn() const { return turn_; }
     // The others are at rest since then: until now it had no turn.
     void began(Clock::time_point now) { since_ = now; }
 
