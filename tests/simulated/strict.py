@@ -241,7 +241,8 @@ def odd_names(smt, programs):
             assert len(said) == 1 and "begins with a letter or digit" in said[0], output
             assert "CUDA_ERROR_SYSTEM_NOT_READY" in output, output
         said = place.command("run", "--isolation", "apart", "--", "true", code=2)
-        assert said.splitlines()[0] == "smt run: --isolation is shared, strict, fence or quarantine, not 'apart'", said
+        expected = "smt run: --isolation is shared, strict, fence or quarantine, not 'apart'"
+        assert said.splitlines()[0] == expected, said
         place.environment["SMT_ISOLATION"] = "apart"
         output = plain(place)
         assert "SMT_ISOLATION is 'apart'; it takes shared, strict, fence" in output, output
