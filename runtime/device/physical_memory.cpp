@@ -20,10 +20,19 @@ int PhysicalMemory::socket_for_another() const {
     return -1;
 }
 
-CUresult PhysicalMemory::make(uint64_t bytes, uint64_t address, Made* made) {
+CUresult PhysicalMemory::make(uint64_t bytes, Made* made) {
+    {
+        std::lock_guard lock(mutex_);
+        if (spare_.take(bytes, made)) return CUDA_SUCCESS;
+    }
+    const CUresult status = make_new(bytes, made);
+    return status == CUDA_ERROR_OUT_OF_MEMORY && trim() ? make_new(bytes, made) : status;
+}
+
+CUresult PhysicalMemory::make_new(uint64_t bytes, Made* made) {
     if (kept()) {
         keeper::Client::Given given;
-        const int status = keeper_->create(bytes, address, &given);
+        const int status = keeper_->create(bytes, &given);
         if (status == 0) {
             const CUresult imported = import(given, made);
             if (imported != CUDA_SUCCESS) forget(made->id);
@@ -63,7 +72,6 @@ CUresult PhysicalMemory::find_all(std::vector<Found>* found) {
     for (const keeper::Client::Given& each : chunks) {
         Found one;
         one.bytes = each.chunk.bytes;
-        one.address = each.chunk.address;
         const CUresult imported = import(each, &one.made);
         if (imported == CUDA_SUCCESS)
             found->push_back(one);
@@ -78,6 +86,49 @@ CUresult PhysicalMemory::find_all(std::vector<Found>* found) {
 
 void PhysicalMemory::forget(uint64_t id) {
     if (id != 0 && kept() && keeper_->release(id) == keeper::kLost) lost_.store(true);
+}
+
+void PhysicalMemory::give_back(const Made& made, uint64_t bytes) {
+    if (made.handle == 0) return forget(made.id);
+    std::vector<Made> left;
+    {
+        std::lock_guard lock(mutex_);
+        left = spare_.add(made, bytes, SpareChunks::Clock::now());
+    }
+    release(left);
+}
+
+void PhysicalMemory::release(const std::vector<Made>& chunks) {
+    for (const Made& each : chunks) {
+        driver_.cuMemRelease(each.handle);
+        forget(each.id);
+    }
+}
+
+CUresult PhysicalMemory::room(size_t* free, size_t* total) const {
+    const CUresult status = driver_.cuMemGetInfo_v2(free, total);
+    std::lock_guard lock(mutex_);
+    if (status == CUDA_SUCCESS) *free += spare_.bytes();
+    return status;
+}
+
+bool PhysicalMemory::trim() {
+    std::vector<Made> all;
+    {
+        std::lock_guard lock(mutex_);
+        all = spare_.take_all();
+    }
+    release(all);
+    return !all.empty();
+}
+
+void PhysicalMemory::trim_unused() {
+    std::vector<Made> unused;
+    {
+        std::lock_guard lock(mutex_);
+        unused = spare_.take_unused(SpareChunks::Clock::now());
+    }
+    release(unused);
 }
 
 std::string PhysicalMemory::news() {

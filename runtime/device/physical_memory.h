@@ -3,6 +3,9 @@
 //
 // Without a keeper, and after the keeper has ended, the driver makes it. What the keeper made stays valid
 // when it ends, as long as it is mapped here.
+//
+// Some of what is given back stays here for the next one of its size (spare_chunks.h): to make and free it
+// is most of what the start and the end of a small program cost.
 #pragma once
 
 #include <cuda.h>
@@ -10,10 +13,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/device/spare_chunks.h"
 #include "runtime/keeper/client.h"
 
 namespace smt::runtime::device {
@@ -34,27 +39,33 @@ public:
     int keeper_pid() const { return pid_; }
     bool kept() const { return keeper_ && !lost_.load(); }
 
-    struct Made {
-        CUmemGenericAllocationHandle handle = 0;  // the caller's
-        uint64_t id = 0;                          // for forget(); 0: the driver made it
-    };
-    // Any thread. `address`: where it will be mapped; 0: the program maps it. Its contents are undefined.
-    CUresult make(uint64_t bytes, uint64_t address, Made* made);
-    // For a process that takes over: all that the keeper holds, with a handle each, to be mapped at
-    // `address`. On failure nothing is found. The handles are the caller's.
+    using Made = MadeChunk;
+    // Any thread. The handle is the caller's. Its contents are undefined, and may be another tenant's.
+    CUresult make(uint64_t bytes, Made* made);
+    // For a process that takes over: all that the keeper holds, with a handle each. On failure nothing is
+    // found. The handles are the caller's.
     struct Found {
         Made made;
         uint64_t bytes = 0;
-        uint64_t address = 0;
     };
     CUresult find_all(std::vector<Found>* found);
     // After the last handle and mapping are gone.
     void forget(uint64_t id);
+    // After the last mapping is gone, of memory that no other process has or had. Takes the handle; 0: as
+    // forget().
+    void give_back(const Made& made, uint64_t bytes);
+    // As cuMemGetInfo, but for what is spare: that is free. make() frees it where it needs the room; for
+    // what else needs it there is trim().
+    CUresult room(size_t* free, size_t* total) const;
+    bool trim();  // whether anything was spare
+    void trim_unused();  // called periodically
     // Called periodically. A line for the log, once, when the keeper has ended.
     std::string news();
 
 private:
+    CUresult make_new(uint64_t bytes, Made* made);
     CUresult import(const keeper::Client::Given& given, Made* made) const;  // closes the file
+    void release(const std::vector<Made>& chunks);
 
     const DriverApi& driver_;
     const CUdevice& device_;
@@ -63,6 +74,8 @@ private:
     bool lends_ = false;
     std::atomic<bool> lost_{false};
     bool told_ = false;  // news()'s thread only
+    mutable std::mutex mutex_;
+    SpareChunks spare_;  // guarded by mutex_
 };
 
 }  // namespace smt::runtime::device

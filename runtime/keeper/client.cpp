@@ -46,11 +46,10 @@ int Client::ask(const Request& request, const std::vector<int>& sent, Answer* an
     return kLost;
 }
 
-int Client::create(uint64_t bytes, uint64_t address, Given* given) {
+int Client::create(uint64_t bytes, Given* given) {
     Request request;
     request.kind = Kind::kCreate;
     request.bytes = bytes;
-    request.address = address;
     Answer answer;
     std::vector<int> files;
     const int status = ask(request, {}, &answer, &files);

@@ -22,8 +22,7 @@ public:
         Chunk chunk;
         int file = -1;  // the receiver closes it
     };
-    // A chunk that will be mapped at `address`. Its memory may have any contents.
-    int create(uint64_t bytes, uint64_t address, Given* given);
+    int create(uint64_t bytes, Given* given);  // its memory may have any contents
     int release(uint64_t id);  // the memory is freed when it is mapped nowhere any more
     int list(std::vector<Given>* chunks);
     int add_client(int socket);  // the caller closes the socket, of which the keeper has its own copy

@@ -75,7 +75,7 @@ bool Keeper::create(int client, const Request& request) {
         return reply(client, answer, {});
     }
     answer.reply.count = 1;
-    answer.chunks[0] = chunks_[id] = {id, request.bytes, request.address};
+    answer.chunks[0] = chunks_[id] = {id, request.bytes};
     const bool good = reply(client, answer, {file});
     close(file);
     return good;

@@ -13,7 +13,7 @@
 namespace smt::runtime::keeper {
 
 inline constexpr uint32_t kMagic = 0x4b54'4d53;  // "SMTK"
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kMostListed = 64;                    // SCM_RIGHTS takes 253
 inline constexpr uint64_t kGranularity = 2ull << 20;           // of chunks
 inline constexpr uint64_t kMostBytes = 1ull << 40;             // of one
@@ -28,9 +28,8 @@ struct Request {
     uint32_t reserved = 0;
     uint64_t id = 0;       // kRelease: the chunk; kList: chunks with a greater one
     uint64_t bytes = 0;    // kCreate
-    uint64_t address = 0;  // kCreate: where it will be mapped; the keeper only tells it
 };
-static_assert(sizeof(Request) == 40);
+static_assert(sizeof(Request) == 32);
 
 struct Reply {
     uint32_t magic = kMagic;
@@ -43,9 +42,8 @@ static_assert(sizeof(Reply) == 16);
 struct Chunk {
     uint64_t id = 0;  // from 1; never given twice
     uint64_t bytes = 0;
-    uint64_t address = 0;
 };
-static_assert(sizeof(Chunk) == 24);
+static_assert(sizeof(Chunk) == 16);
 
 struct Answer {
     Reply reply;

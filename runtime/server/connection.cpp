@@ -291,10 +291,10 @@ void Connection::answer_tenants() {
 void Connection::answer_device() {
     DeviceReply reply;
     if (owner_.server && owner_.server->device().enter_thread() == CUDA_SUCCESS) {
-        const device::Device& device = owner_.server->device();
+        device::Device& device = owner_.server->device();
         reply.ok = 1;
         size_t free = 0, total = 0;
-        device.driver().cuMemGetInfo_v2(&free, &total);
+        device.physical_memory().room(&free, &total);
         reply.free_bytes = free;
         reply.total_bytes = device.properties().total_memory;
         for (uint32_t i = 1; i < kDeviceAttributes; ++i)

@@ -47,7 +47,7 @@ void move_groups_out(Session& session, uint64_t bytes, Suspension::Moved& moved,
 void Exchange::run(uint64_t bytes, Suspension::Exchanged& both) {
     const auto begun = ExchangeClock::now();
     size_t free = 0, total = 0;
-    if (server_.device().driver().cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) room_ = free;
+    if (server_.device().physical_memory().room(&free, &total) == CUDA_SUCCESS) room_ = free;
     find_groups();
     Thread other;
     const bool at_once = other

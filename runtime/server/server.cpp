@@ -430,6 +430,7 @@ void Server::tick() {
     note_left_out();
     addresses_.lock_later();
     if (const std::string news = device_.physical_memory().news(); !news.empty()) note(news);
+    device_.physical_memory().trim_unused();
     const Standstill::Calls calls(standstill_);
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());

@@ -141,6 +141,7 @@ std::string Suspension::move_out(const Sessions& sessions, SuspendReply* reply) 
         reply->pinned &= session->memory().away_is_pinned();
         reply->file_bytes += session->memory().bytes_in_files();
     }
+    if (problem.empty()) server_.device().physical_memory().trim();
     reply->copied_ns = ns_since(begun);
     return problem;
 }
@@ -166,7 +167,7 @@ std::string Suspension::try_resume(const std::string& tenant, const Sessions& se
 std::string Suspension::missing_on_device(uint64_t needed) const {
     TenantRanges::trim_all();
     size_t free = 0, total = 0;
-    if (server_.device().driver().cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS || free >= needed) return {};
+    if (server_.device().physical_memory().room(&free, &total) != CUDA_SUCCESS || free >= needed) return {};
     return fmt::format("{} of GPU memory are missing: it needs {}, and {} are free",
                        in_mebibytes(needed - free), in_mebibytes(needed), in_mebibytes(free));
 }

@@ -100,7 +100,7 @@ bool Swapper::look() {
 
 uint64_t Swapper::free_bytes() const {
     size_t free = 0, total = 0;
-    const CUresult status = server_.device().driver().cuMemGetInfo_v2(&free, &total);
+    const CUresult status = server_.device().physical_memory().room(&free, &total);
     return status == CUDA_SUCCESS ? free : 0;
 }
 

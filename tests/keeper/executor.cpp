@@ -7,9 +7,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,7 @@ namespace {
 using namespace smt::runtime;
 
 constexpr uint64_t kBase = 0x2000'4000'0000;
-constexpr uint64_t kBytes[] = {2ull << 20, 6ull << 20, 64ull << 20};  // of chunks, with gaps between them
+constexpr uint64_t kBytes[] = {2ull << 20, 6ull << 20, 64ull << 20};  // of chunks, by which each is known
 constexpr uint64_t kApart = 128ull << 20;
 
 void need(CUresult status, const char* what) {
@@ -59,10 +61,14 @@ bool right(device::Device& device, uint64_t address, uint64_t bytes) {
     return true;
 }
 
+uint64_t address_of(uint64_t bytes) {
+    return kBase + static_cast<uint64_t>(std::ranges::find(kBytes, bytes) - std::begin(kBytes)) * kApart;
+}
+
 void make(device::Device& device, size_t which) {
     const uint64_t address = kBase + which * kApart, bytes = kBytes[which];
     device::PhysicalMemory::Made made;
-    NEED(device.physical_memory().make(bytes, address, &made));
+    NEED(device.physical_memory().make(bytes, &made));
     map(device, address, bytes, made.handle);
     fill(device, address, bytes);
 }
@@ -91,12 +97,12 @@ int main(int, char** arguments) {
         NEED(memory.find_all(&found));
         int good = 0;
         for (const auto& each : found) {
-            map(*device, each.address, each.bytes, each.made.handle);
-            good += right(*device, each.address, each.bytes);
+            map(*device, address_of(each.bytes), each.bytes, each.made.handle);
+            good += right(*device, address_of(each.bytes), each.bytes);
         }
         say(std::to_string(good) + " of " + std::to_string(found.size()));
         for (const auto& each : found) {
-            NEED(device->driver().cuMemUnmap(each.address, each.bytes));
+            NEED(device->driver().cuMemUnmap(address_of(each.bytes), each.bytes));
             memory.forget(each.made.id);
         }
         found.clear();

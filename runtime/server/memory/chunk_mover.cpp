@@ -110,7 +110,7 @@ CUresult ChunkMover::fill(uint64_t base, Place& place) {
     if (place.state == State::kEmpty) return CUDA_SUCCESS;
     device::PhysicalMemory& source = device_.physical_memory();
     device::PhysicalMemory::Made made;
-    SMT_TRY(source.make(place.bytes, base, &made));
+    SMT_TRY(source.make(place.bytes, &made));
     CUresult status = driver_.cuMemMap(base, place.bytes, 0, made.handle, 0);
     if (status == CUDA_SUCCESS) {
         CUmemAccessDesc access{};

@@ -187,7 +187,7 @@ CUresult TenantMemory::make_chunk(uint64_t bytes, uint64_t* base) {
 
 CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
     device::PhysicalMemory::Made memory;
-    SMT_TRY(device_.physical_memory().make(bytes, base, &memory));
+    SMT_TRY(device_.physical_memory().make(bytes, &memory));
     CUresult status = map_and_zero(base, bytes, memory.handle);
     if (status == CUDA_SUCCESS) status = open_to_kernels(base, bytes);
     driver_.cuMemRelease(memory.handle);  // the mapping keeps the memory
@@ -273,8 +273,11 @@ void TenantMemory::trim_to(uint64_t bound) {
 void TenantMemory::trim() {
     pools_.collect();
     graphs_.collect();
-    Lock lock(mutex_);
-    trim_to(0);
+    {
+        Lock lock(mutex_);
+        trim_to(0);
+    }
+    device_.physical_memory().trim();
 }
 
 void TenantMemory::keep(uint64_t bytes) {

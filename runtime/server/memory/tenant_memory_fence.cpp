@@ -39,10 +39,17 @@ void TenantMemory::unmap_left() {
 }
 
 void TenantMemory::unmap_chunk(uint64_t base, uint64_t bytes) {
-    if (mover_.drop(base)) driver_.cuMemUnmap(base, bytes);
-    const auto kept = kept_chunks_.extract(base);
-    if (shared_chunks_.erase(base) == 0) {  // else its last owner does these two
-        if (kept) device_.physical_memory().forget(kept.mapped());
+    const bool shared = shared_chunks_.contains(base);
+    device::PhysicalMemory::Made memory;
+    if (mover_.drop(base)) {
+        if (!shared && driver_.cuMemRetainAllocationHandle)
+            driver_.cuMemRetainAllocationHandle(&memory.handle, reinterpret_cast<void*>(base));
+        driver_.cuMemUnmap(base, bytes);
+    }
+    if (const auto kept = kept_chunks_.extract(base)) memory.id = kept.mapped();
+    shared_chunks_.erase(base);
+    if (!shared) {  // else its last owner does these two
+        device_.physical_memory().give_back(memory, bytes);
         account_->give(bytes);
     }
     addresses_.release(base);

@@ -9,7 +9,7 @@ namespace smt::runtime::server {
 
 CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
     size_t device_free = 0, device_total = 0;
-    SMT_TRY(driver_.cuMemGetInfo_v2(&device_free, &device_total));
+    SMT_TRY(device_.physical_memory().room(&device_free, &device_total));
     const uint64_t others = oversubscribes_ ? TenantRanges::movable_beside(*this) : 0;
     Lock lock(mutex_);
     uint64_t available = device_free + idle_bytes() + others;

@@ -117,8 +117,9 @@ bool Session::live_again(Taken& taken) {
     }
     if (arena_.file() != taken.arena) close(taken.arena);  // it has not come so far
     taken.state = {};
+    const bool goes_on = taken.commit(problem) && problem.empty();
     taken.claim = nullptr;  // what is left of the chunks is released with the last one
-    if (taken.commit(problem) && problem.empty()) {
+    if (goes_on) {
         note("it goes on here, made again in " + laps.text());
         if (!reissued_.empty()) gate_.close(LaneGate::kReissued);  // they come first
         server_.quarantine().arrives(*this);

@@ -265,6 +265,7 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     await_answers(server, std::move(lines), &result);
     server.decided();
     laps.end("they are there");
+    server.device().physical_memory().trim();  // nothing is made here any more
     drop();
     if (result.server)
         note_(fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {}",

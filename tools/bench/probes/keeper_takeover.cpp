@@ -139,8 +139,11 @@ void reserve() {
     REQUIRE(got == kBase);
 }
 
-void map(const Client::Given& given, CUmemGenericAllocationHandle handle) {
-    NEED(driver.cuMemMap(given.chunk.address, given.chunk.bytes, 0, handle, 0));
+// Of the n-th chunk: they are listed as they were made.
+CUdeviceptr base_of(size_t n) { return kBase + n * (options.chunk_mib << 20); }
+
+void map(size_t n, const Client::Given& given, CUmemGenericAllocationHandle handle) {
+    NEED(driver.cuMemMap(base_of(n), given.chunk.bytes, 0, handle, 0));
     NEED(driver.cuMemRelease(handle));
 }
 
@@ -153,8 +156,8 @@ void give_access() {
 
 void wait_for_gpu() { NEED(driver.cuStreamSynchronize(nullptr)); }
 
-void fill(const Client::Given& given) {
-    CUdeviceptr base = given.chunk.address;
+void fill(size_t n, const Client::Given& given) {
+    CUdeviceptr base = base_of(n);
     uint64_t words = given.chunk.bytes / 8, seed = base;
     if (options.plain) {
         NEED(driver.cuMemsetD32Async(base, static_cast<uint32_t>(base >> 20), 2 * words, nullptr));
@@ -170,15 +173,15 @@ uint64_t wrong_words(const std::vector<Client::Given>& all) {
         NEED(driver.cuMemAlloc(&counter, 8));
         NEED(driver.cuMemsetD32Async(counter, 0, 2, nullptr));
     }
-    for (const Client::Given& each : all) {
-        CUdeviceptr base = each.chunk.address;
-        uint64_t words = each.chunk.bytes / 8, seed = base;
+    for (size_t n = 0; n < all.size(); ++n) {
+        CUdeviceptr base = base_of(n);
+        uint64_t words = all[n].chunk.bytes / 8, seed = base;
         if (!options.plain) {
             launch("check", {&base, &words, &seed, &counter});
             continue;
         }
         std::vector<uint32_t> read(2 * words);
-        NEED(driver.cuMemcpyDtoH(read.data(), base, each.chunk.bytes));
+        NEED(driver.cuMemcpyDtoH(read.data(), base, all[n].chunk.bytes));
         for (uint32_t word : read) wrong += word != static_cast<uint32_t>(base >> 20);
     }
     wait_for_gpu();
@@ -202,15 +205,15 @@ void run_victim(const std::string& way) {
     auto start = Clock::now();
     for (uint64_t i = 0; i < count; ++i) {
         Client::Given given;
-        NEED(static_cast<CUresult>(client.create(bytes, kBase + i * bytes, &given)));
-        map(given, import(given));
+        NEED(static_cast<CUresult>(client.create(bytes, &given)));
+        map(i, given, import(given));
         all.push_back(given);
     }
     give_access();
     row.add("make", ms_since(start));
     row.add("chunks", static_cast<double>(count));
     start = Clock::now();
-    for (const Client::Given& each : all) fill(each);
+    for (size_t n = 0; n < all.size(); ++n) fill(n, all[n]);
     wait_for_gpu();
     row.add("fill", ms_since(start));
     row.say();
@@ -250,7 +253,7 @@ void run_heir(bool warm, bool last) {
     for (const Client::Given& each : all) handles.push_back(import(each));
     row.add("import", ms_since(start));
     start = Clock::now();
-    for (size_t i = 0; i < all.size(); ++i) map(all[i], handles[i]);
+    for (size_t i = 0; i < all.size(); ++i) map(i, all[i], handles[i]);
     give_access();
     row.add("map", ms_since(start));
     row.add("total", ms_since(begun));

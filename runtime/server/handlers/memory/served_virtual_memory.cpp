@@ -27,7 +27,7 @@ CUresult make_physical(Call& call, size_t bytes, const CUmemAllocationProp& prop
                        properties.allocFlags.compressionType == 0 &&
                        properties.allocFlags.gpuDirectRDMACapable == 0 && properties.allocFlags.usage == 0;
     device::PhysicalMemory& memory = call.session.device().physical_memory();
-    if (plain) return memory.make(bytes, 0, made);
+    if (plain) return memory.make(bytes, made);
     return call.driver.cuMemCreate(&made->handle, bytes, &properties, flags);
 }
 
