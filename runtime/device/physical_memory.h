@@ -32,6 +32,8 @@ public:
     // Servers of other GPUs may map it: from now on it is made such that it has descriptors. Before the first
     // session.
     void lend_to_other_gpus() { lends_ = true; }
+    // What may be spare depends on it. Before the first session.
+    void serves_device_of(uint64_t bytes) { spare_.bound(bytes); }
     // Before the first session. `pid`: the keeper, a child of this process.
     void keep_with(std::unique_ptr<keeper::Client> keeper, int pid);
     // A socket on which the keeper serves another process; -1: there is no keeper. The caller closes it.
@@ -57,7 +59,7 @@ public:
     // As cuMemGetInfo, but for what is spare: that is free. make() frees it where it needs the room; for
     // what else needs it there is trim().
     CUresult room(size_t* free, size_t* total) const;
-    bool trim();  // whether anything was spare
+    bool trim();         // whether anything was spare
     void trim_unused();  // called periodically
     // Called periodically. A line for the log, once, when the keeper has ended.
     std::string news();

@@ -16,9 +16,9 @@ bool SpareChunks::take(uint64_t bytes, MadeChunk* chunk) {
 }
 
 std::vector<MadeChunk> SpareChunks::add(const MadeChunk& chunk, uint64_t bytes, Clock::time_point now) {
-    if (bytes > kMostBytes) return {chunk};
+    if (bytes > most_bytes_) return {chunk};
     std::vector<MadeChunk> left;
-    while (bytes_ + bytes > kMostBytes || spare_.size() >= kMost) left.push_back(take_oldest());
+    while (bytes_ + bytes > most_bytes_ || spare_.size() >= kMost) left.push_back(take_oldest());
     spare_.push_back({chunk, bytes, now});
     bytes_ += bytes;
     return left;

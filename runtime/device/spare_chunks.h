@@ -1,5 +1,6 @@
 // Physical memory that is mapped nowhere and waits for its next use: the same size is given out again, the
-// newest first. It is bounded in bytes and in number (a takeover frees each), and what waits for long leaves.
+// newest first. It is bounded in bytes, by a share of the device's memory, and in number, as a takeover frees
+// each; what waits for long leaves.
 //
 //     add(A, 2 MiB)   add(B, 64 MiB)   take(2 MiB) = A   take(2 MiB): none   take_unused(later) = B
 //
@@ -23,12 +24,13 @@ struct MadeChunk {
 class SpareChunks {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr uint64_t kMostBytes = 256ull << 20;
+    static constexpr uint64_t kShare = 32;
     static constexpr size_t kMost = 16;
-    static constexpr auto kLongest = std::chrono::seconds(30);
+    static constexpr auto kLongest = std::chrono::seconds(5);
 
-    bool take(uint64_t bytes, MadeChunk* chunk);  // false: none is of that size
-    // Returns what leaves for it: the oldest ones, or the chunk itself if it is larger than kMostBytes.
+    void bound(uint64_t device_bytes) { most_bytes_ = device_bytes / kShare; }  // 0 before: nothing is kept
+    bool take(uint64_t bytes, MadeChunk* chunk);                                // false: none is of that size
+    // Returns what leaves for it: the oldest ones, or the chunk itself if it is larger than the bound.
     std::vector<MadeChunk> add(const MadeChunk& chunk, uint64_t bytes, Clock::time_point now);
     std::vector<MadeChunk> take_unused(Clock::time_point now);  // those that have waited for kLongest
     std::vector<MadeChunk> take_all();
@@ -43,7 +45,7 @@ private:
     MadeChunk take_oldest();
 
     std::deque<Spare> spare_;  // the oldest first
-    uint64_t bytes_ = 0;
+    uint64_t bytes_ = 0, most_bytes_ = 0;
 };
 
 }  // namespace smt::runtime::device

@@ -68,7 +68,7 @@ TEST_CASE("physical memory: without descriptors where the system has none, and n
     }
 }
 
-TEST_CASE("physical memory: what is given back is there for the next one of its size, and for all that need room",
+TEST_CASE("physical memory: what is given back is there for its size, and for all that need room",
           "[physical_memory]") {
     using Handles = std::vector<CUmemGenericAllocationHandle>;
     constexpr uint64_t kMib = 1 << 20;
@@ -78,6 +78,7 @@ TEST_CASE("physical memory: what is given back is there for the next one of its 
     driver.cuMemGetInfo_v2 = no_room;
     const CUdevice device = 0;
     PhysicalMemory memory(driver, device);
+    memory.serves_device_of(1024 * kMib);
     PhysicalMemory::Made first, second, third;
     next_handle = 0, room_for = 2;
     released.clear();
@@ -104,9 +105,11 @@ TEST_CASE("physical memory: no more is spare than the bounds say, and not for ev
     };
     using Handles = std::vector<CUmemGenericAllocationHandle>;
     const SpareChunks::Clock::time_point begin{};
-    constexpr uint64_t kHalf = SpareChunks::kMostBytes / 2;
+    constexpr uint64_t kHalf = 1000;
     SpareChunks spare;
-    CHECK(handles(spare.add({1, 0}, SpareChunks::kMostBytes + 1, begin)) == Handles{1});
+    CHECK(handles(spare.add({1, 0}, 1, begin)) == Handles{1});
+    spare.bound(2 * kHalf * SpareChunks::kShare);
+    CHECK(handles(spare.add({1, 0}, 2 * kHalf + 1, begin)) == Handles{1});
     CHECK(spare.add({2, 0}, kHalf, begin).empty());
     CHECK(spare.add({3, 0}, kHalf, begin + SpareChunks::kLongest / 2).empty());
     CHECK(handles(spare.take_unused(begin + SpareChunks::kLongest)) == Handles{2});

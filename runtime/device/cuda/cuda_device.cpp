@@ -227,6 +227,7 @@ private:
         size_t total = 0;
         if (driver_.cuDeviceTotalMem_v2 && driver_.cuDeviceTotalMem_v2(&total, device_) == CUDA_SUCCESS) {
             properties_.total_memory = total;
+            physical_memory().serves_device_of(total);
         }
         properties_.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
         properties_.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);

@@ -48,6 +48,7 @@ public:
         if (protocol::simulated_gpus() > 1) physical_memory().lend_to_other_gpus();
         properties_.name = backend_.device_name();
         properties_.total_memory = settings_.memory_bytes;
+        physical_memory().serves_device_of(settings_.memory_bytes);
         properties_.multiprocessors = settings_.engine.machine.multiprocessors;
         properties_.compute_major = 9;
         properties_.compute_minor = 0;
