@@ -60,7 +60,14 @@ Opener::~Opener() {
     threads_.clear();  // joins them
 }
 
-std::string Opener::begin(TenantId tenant, const std::shared_ptr<Job>& job) {
+Opener::JobPointer Opener::make_job(const OpenOrder& asked, std::string_view image) {
+    auto job = std::make_shared<Job>();
+    job->asked = asked;
+    job->image = image;
+    return job;
+}
+
+std::string Opener::begin(TenantId tenant, const JobPointer& job) {
     if (leaving_) return "the server is leaving";
     if (!queue_.add(tenant, job)) return "too many of this tenant's images wait";
     if (idle_ < queue_.size() && threads_.size() < settings_.workers) {
@@ -76,17 +83,43 @@ std::string Opener::begin(TenantId tenant, const std::shared_ptr<Job>& job) {
 }
 
 Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
-    auto job = std::make_shared<Job>();
-    job->asked = asked;
-    job->image = image;
     std::unique_lock lock(mutex_);
-    if (std::string why = begin(tenant, job); !why.empty()) return failed(Outcome::kNoWorker, std::move(why));
+    JobPointer job;
+    if (const auto begun = ahead_.extract({tenant, image.data()})) {
+        job = begun.mapped();
+    } else {
+        job = make_job(asked, image);
+        if (std::string why = begin(tenant, job); !why.empty())
+            return failed(Outcome::kNoWorker, std::move(why));
+    }
     done_.wait(lock, [&] { return job->done; });
     return std::move(job->answer);
 }
 
+std::unique_ptr<Opener::Ahead> Opener::ahead(TenantId tenant, const OpenOrder& asked,
+                                             const std::vector<std::string_view>& images) {
+    auto all = std::make_unique<Ahead>(*this, tenant);
+    std::lock_guard lock(mutex_);
+    for (const std::string_view image : images) {
+        JobPointer job = make_job(asked, image);
+        if (!begin(tenant, job).empty()) break;  // open() says why
+        ahead_[{tenant, image.data()}] = job;
+        all->jobs_.push_back(std::move(job));
+    }
+    return all;
+}
+
+Opener::Ahead::~Ahead() {
+    std::unique_lock lock(opener_.mutex_);
+    for (const JobPointer& job : jobs_) {
+        opener_.ahead_.erase({tenant_, job->image.data()});
+        if (!job->begun) opener_.queue_.drop(job);
+    }
+    for (const JobPointer& job : jobs_) opener_.done_.wait(lock, [&] { return job->done || !job->begun; });
+}
+
 void Opener::warm(int architecture) {
-    auto job = std::make_shared<Job>();
+    const JobPointer job = make_job({}, {});
     job->asked.target.architecture = architecture;
     job->asked.doors = job->warms = true;
     std::lock_guard lock(mutex_);
@@ -98,12 +131,13 @@ void Opener::run() {
     std::unique_lock lock(mutex_);
     workers_.push_back(&worker);
     while (true) {
-        std::shared_ptr<Job> job;
+        JobPointer job;
         ++idle_;
         work_.wait(lock, [&] { return (job = std::static_pointer_cast<Job>(queue_.next())) || leaving_; });
         const bool warms = job && job->warms;  // an image that comes meanwhile waits for this worker
         if (!warms) --idle_;
         if (!job) break;
+        job->begun = true;
         std::string problem;
         const bool ready = !leaving_ && worker.prepare(problem);
         lock.unlock();

@@ -13,9 +13,12 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/jit/compiler.h"
@@ -48,6 +51,11 @@ public:
     };
     // Waits for the worker, which has a time limit. `image` must stay.
     Answer open(TenantId tenant, const OpenOrder& asked, std::string_view image);
+    // Begins to open images that open() will be asked for by the same tenant, order and addresses, several
+    // at once. Until then, or until the object is gone, they must stay where they are.
+    class Ahead;
+    std::unique_ptr<Ahead> ahead(TenantId tenant, const OpenOrder& asked,
+                                 const std::vector<std::string_view>& images);
     // Starts a worker, which makes what doors on an architecture (90: sm_90) need: the first image of a
     // fresh worker waits for that, some ten milliseconds. Does not wait.
     void warm(int architecture);
@@ -57,11 +65,13 @@ private:
         OpenOrder asked;
         std::string_view image;
         Answer answer;
-        bool done = false, warms = false;
+        bool begun = false, done = false, warms = false;
     };
+    using JobPointer = std::shared_ptr<Job>;
     struct Worker;
 
-    std::string begin(TenantId tenant, const std::shared_ptr<Job>& job);  // empty, or why not
+    static JobPointer make_job(const OpenOrder& asked, std::string_view image);
+    std::string begin(TenantId tenant, const JobPointer& job);  // empty, or why not
     void run();
     static Answer open_with(Worker& worker, const Job& job);
     void warn(const std::string& lacking);
@@ -76,6 +86,21 @@ private:
     size_t idle_ = 0;               // threads that wait for work
     std::vector<Worker*> workers_;  // the threads'
     std::deque<Thread> threads_;
+    std::map<std::pair<TenantId, std::string_view::const_pointer>, JobPointer> ahead_;
+};
+
+class Opener::Ahead {
+public:
+    Ahead(Opener& opener, TenantId tenant) : opener_(opener), tenant_(tenant) {}
+    ~Ahead();  // waits for those that workers have in hand
+    Ahead(const Ahead&) = delete;
+    Ahead& operator=(const Ahead&) = delete;
+
+private:
+    friend class Opener;
+    Opener& opener_;
+    const TenantId tenant_;
+    std::vector<JobPointer> jobs_;
 };
 
 }  // namespace smt::runtime::jit

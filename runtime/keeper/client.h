@@ -23,7 +23,7 @@ public:
         int file = -1;  // the receiver closes it
     };
     int create(uint64_t bytes, Given* given);  // its memory may have any contents
-    int release(uint64_t id);  // the memory is freed when it is mapped nowhere any more
+    int release(uint64_t id);                  // the memory is freed when it is mapped nowhere any more
     int list(std::vector<Given>* chunks);
     int add_client(int socket);  // the caller closes the socket, of which the keeper has its own copy
     bool lost() const;           // asks the socket; does not block

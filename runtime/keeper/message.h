@@ -26,8 +26,8 @@ struct Request {
     uint32_t version = kVersion;
     Kind kind = Kind::kCreate;
     uint32_t reserved = 0;
-    uint64_t id = 0;       // kRelease: the chunk; kList: chunks with a greater one
-    uint64_t bytes = 0;    // kCreate
+    uint64_t id = 0;     // kRelease: the chunk; kList: chunks with a greater one
+    uint64_t bytes = 0;  // kCreate
 };
 static_assert(sizeof(Request) == 32);
 

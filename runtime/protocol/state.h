@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/protocol/codec.h"
@@ -35,7 +36,9 @@ public:
         bytes(text.data(), text.size());
     }
     void part(uint32_t tag) { scalar(tag); }  // what follows is that part
+    void reserve(size_t bytes) { all_.reserve(all_.size() + bytes); }
     const std::string& all() const { return all_; }
+    std::string take() { return std::move(all_); }
 
 private:
     void bytes(const void* from, size_t count) {

@@ -8,9 +8,15 @@
 
 namespace smt::runtime::server {
 
+class Session;
+
 // Of such a device, and with these settings; else this process opens images itself
 // (handlers/code/opening.h).
 bool workers_open_images(const device::Device& device, const jit::Settings& settings);
+
+// How an image of the session is to be opened. Of a fenced session: the code that a program's own image is
+// then replaced by; with OpenOrder::fences, the image itself.
+jit::OpenOrder order_to_open(Session& session);
 
 // 90 for compute capability 9.0.
 int architecture_of(const device::Device& device);

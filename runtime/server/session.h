@@ -235,7 +235,7 @@ private:
     bool live_again(Taken& taken);
     CUresult restore(protocol::Reader& in, const Taken& taken, Laps& laps);
     CUresult restore_place(protocol::Reader& in, int arena_file);
-    CUresult restore_code(protocol::Reader& in);
+    CUresult restore_code(protocol::Reader& in, Laps& laps);
     CUresult restore_lanes(protocol::Reader& in, const Marks* marks);
     bool rests();
     // Launches that the dispatcher kept back at the fault: they are kept back anew.

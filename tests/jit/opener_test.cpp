@@ -71,6 +71,26 @@ TEST_CASE("a worker that was started ahead opens the first image") {
     CHECK(child_processes() == worker);
 }
 
+TEST_CASE("images that are begun ahead are opened side by side, and each answer is its own image's") {
+    Opener opener(toy_settings(), ignore);
+    std::vector<std::string> images;
+    for (int i = 0; i < 12; ++i) images.push_back(packed_cubin(image::kZstd) + std::string(i, '\0'));
+    images.push_back(kText);
+    std::vector<std::string_view> views(images.begin(), images.end());
+    {
+        const auto ahead = opener.ahead(kAsking, asked(), views);
+        for (const std::string& each : images) {
+            const Opener::Answer answer = open(opener, each);
+            INFO(answer.reason << answer.opened.problem);
+            REQUIRE(answer.outcome == Outcome::kOpened);
+            CHECK(answer.opened.code == (&each == &images.back() ? Code::kPtx : Code::kCubin));
+        }
+        CHECK(open(opener, images.back()).opened.code == Code::kPtx);  // once more: by a worker
+    }
+    opener.ahead(kAsking, asked(), views).reset();  // nothing is asked for
+    check_opens(opener);
+}
+
 TEST_CASE("a worker opens an archive, unpacks its cubin and says what is in it") {
     Opener opener(toy_settings(), ignore);
     for (const uint64_t flags : {image::kZstd, image::kLz4}) {

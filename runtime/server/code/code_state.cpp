@@ -1,5 +1,9 @@
 // What another process needs of a session's code to take it over.
 #include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
@@ -20,12 +24,48 @@ struct SavedConstant {
     uint64_t given, bytes, copy;
 };
 
+struct SavedImage {
+    uint32_t id = 0;
+    std::string record;
+    std::vector<char> bytes;
+    uint64_t memory = 0;  // of its variables
+    std::string layout;
+    std::vector<std::pair<std::string, SavedConstant>> constants;
+};
+
 void save_constants(protocol::StateWriter& out, const Image& image) {
     out.scalar<uint64_t>(image.constants.size());
     for (const auto& [name, constant] : image.constants) {
         out.text(name);
         out.scalar(SavedConstant{constant.given, constant.bytes, constant.copy});
     }
+}
+
+// A load adds a NUL.
+std::vector<char> take_bytes(protocol::Reader& in) {
+    uint64_t count = 0;
+    const char* from = in.array<char>(count);
+    std::vector<char> all;
+    all.reserve(count + 1);
+    all.assign(from, from + count);
+    return all;
+}
+
+std::vector<SavedImage> take_images(protocol::Reader& in) {
+    std::vector<SavedImage> all;
+    for (uint64_t left = in.scalar<uint64_t>(); left > 0 && in.good(); --left) {
+        SavedImage& image = all.emplace_back();
+        image.id = in.scalar<uint32_t>();
+        image.record = protocol::take_text(in);
+        image.bytes = take_bytes(in);
+        image.memory = in.scalar<uint64_t>();
+        image.layout = protocol::take_text(in);
+        for (uint64_t each = in.scalar<uint64_t>(); each > 0 && in.good(); --each) {
+            std::string name = protocol::take_text(in);
+            image.constants.emplace_back(std::move(name), in.scalar<SavedConstant>());
+        }
+    }
+    return all;
 }
 
 }  // namespace
@@ -55,27 +95,23 @@ CUresult CodeTable::give_out(Image& image, const std::string& name, CUdeviceptr*
     return CUDA_SUCCESS;
 }
 
-// The image was loaded a moment ago, and its constants have their first values.
-CUresult CodeTable::restore_constants(protocol::Reader& in, Image& image) {
-    for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
-        const std::string name = protocol::take_text(in);
-        const auto saved = in.scalar<SavedConstant>();
-        if (!in.good() || memory_.find(saved.copy).base != saved.copy ||
-            memory_.find(saved.copy).bytes < saved.bytes)
-            return CUDA_ERROR_INVALID_VALUE;
-        std::lock_guard lock(image.mutex);
-        CUdeviceptr address = 0;
-        size_t bytes = 0;
-        CUmodule handle = nullptr;
-        SMT_TRY(module(image, &handle));
-        SMT_TRY(image.library ? driver_.cuLibraryGetGlobal(&address, &bytes, image.library, name.c_str())
-                              : driver_.cuModuleGetGlobal_v2(&address, &bytes, handle, name.c_str()));
-        const WatchedConstants::Constant constant{saved.given, saved.bytes, address, saved.copy};
-        if (bytes != saved.bytes || !memory_.own().constants().add(constant, &image))
-            return CUDA_ERROR_INVALID_IMAGE;
-        SMT_TRY(memory_.copy(address, saved.copy, bytes));
-        image.constants[name] = constant;
-    }
+// The image was loaded a moment ago, and the constant has its first value.
+CUresult CodeTable::restore_constant(Image& image, const std::string& name,
+                                     const WatchedConstants::Constant& saved) {
+    if (memory_.find(saved.copy).base != saved.copy || memory_.find(saved.copy).bytes < saved.bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(image.mutex);
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUmodule handle = nullptr;
+    SMT_TRY(module(image, &handle));
+    SMT_TRY(image.library ? driver_.cuLibraryGetGlobal(&address, &bytes, image.library, name.c_str())
+                          : driver_.cuModuleGetGlobal_v2(&address, &bytes, handle, name.c_str()));
+    const WatchedConstants::Constant constant{saved.given, saved.bytes, address, saved.copy};
+    if (bytes != saved.bytes || !memory_.own().constants().add(constant, &image))
+        return CUDA_ERROR_INVALID_IMAGE;
+    SMT_TRY(memory_.copy(address, saved.copy, bytes));
+    image.constants[name] = constant;
     return CUDA_SUCCESS;
 }
 
@@ -104,6 +140,9 @@ void CodeTable::save(protocol::StateWriter& out) {
     std::scoped_lock lock(attributes_, mutex_);
     std::vector<const LoadedKernel*> kernels;
     out.part(kCodePart);
+    size_t bytes = 0;
+    for (const auto& [id, image] : images_) bytes += image->origin->bytes.size();
+    out.reserve(bytes);
     out.scalar<uint64_t>(images_.size());
     for (const auto& [id, image] : images_) {
         out.scalar(id);
@@ -138,23 +177,30 @@ const LoadedKernel* CodeTable::find(const dispatch::ManagedFunction& form) const
     return nullptr;
 }
 
-CUresult CodeTable::restore(protocol::Reader& in, const Loading& loading) {
+CUresult CodeTable::restore_images(protocol::Reader& in, const Loading& loading) {
     if (!protocol::take_part(in, kCodePart)) return CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
-        const auto id = in.scalar<uint32_t>();
-        const std::string record = protocol::take_text(in), bytes = protocol::take_text(in);
-        const auto memory = in.scalar<uint64_t>();
-        if (!in.good() || (memory != 0 && memory_.find(memory).base != memory))
+    std::vector<SavedImage> images = take_images(in);
+    if (!in.good()) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<std::string_view> all;
+    for (const SavedImage& each : images) all.emplace_back(each.bytes.data(), each.bytes.size());
+    const std::shared_ptr<void> prepared = loading.prepare(all);
+    for (SavedImage& each : images) {
+        if (each.memory != 0 && memory_.find(each.memory).base != each.memory)
             return CUDA_ERROR_INVALID_VALUE;
-        taken_variables_.emplace(memory, protocol::take_text(in));
-        next_image_ = id;
-        const CUresult loaded = loading.load(record, {bytes.begin(), bytes.end()});
+        taken_variables_.emplace(each.memory, std::move(each.layout));
+        next_image_ = each.id;
+        const CUresult loaded = loading.load(each.record, std::move(each.bytes));
         taken_variables_.reset();
         SMT_TRY(loaded);
-        const ImagePointer made = image(id);
+        const ImagePointer made = image(each.id);
         if (!made) return CUDA_ERROR_INVALID_IMAGE;
-        SMT_TRY(restore_constants(in, *made));
+        for (const auto& [name, saved] : each.constants)
+            SMT_TRY(restore_constant(*made, name, {saved.given, saved.bytes, 0, saved.copy}));
     }
+    return CUDA_SUCCESS;
+}
+
+CUresult CodeTable::restore_kernels(protocol::Reader& in, const Loading& loading) {
     for (uint64_t left = in.scalar<uint64_t>(); left > 0; --left) {
         const auto saved = in.scalar<SavedKernel>();
         const std::string name = protocol::take_text(in);

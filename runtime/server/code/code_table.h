@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -180,18 +181,22 @@ public:
     // The function of a fenced image, as its fence counts them; empty: there is none such.
     std::string function_in(uint64_t image, uint32_t function) const;
 
-    // Takeover. save(): the session's threads stand still. What it writes, restore() gives to functions that
-    // load an image again, as the one of its number, and set an attribute; in between it fetches kernels.
+    // Takeover. save(): the session's threads stand still. What it writes goes to restore_images(), and then
+    // to restore_kernels(), with functions that load an image again, as the one of its number, and set a
+    // kernel's attribute.
     std::string why_not_carried() const;  // for people; empty: nothing
     void save(protocol::StateWriter& out);
     struct Loading {
+        // Begins with what load() does of all images, until the object is gone. They stay where they are.
+        std::function<std::shared_ptr<void>(const std::vector<std::string_view>& images)> prepare;
         std::function<CUresult(const std::string& record, std::vector<char> bytes)> load;
         std::function<CUresult(const protocol::FunctionAttribute& attribute)> set;
     };
-    CUresult restore(protocol::Reader& in, const Loading& loading);
+    CUresult restore_images(protocol::Reader& in, const Loading& loading);  // first
+    CUresult restore_kernels(protocol::Reader& in, const Loading& loading);
     // What the kernels of an image read and write. Problem: that is not known.
     std::variant<smt::image::Effects, smt::image::Problem> effects(uint32_t image) const;
-    // While restore() loads an image: its variables, of which the values are in the session's memory. Null:
+    // While restore_images() loads one: its variables, of which the values are in the session's memory. Null:
     // it does not.
     const MovedVariables* taken_variables() const { return taken_variables_ ? &*taken_variables_ : nullptr; }
 
@@ -210,7 +215,7 @@ private:
     static constexpr uint32_t kPageKernels = 256;
     static constexpr uint32_t kPages = 4096;
 
-    CUresult restore_constants(protocol::Reader& in, Image& image);
+    CUresult restore_constant(Image& image, const std::string& name, const WatchedConstants::Constant& saved);
     LoadedKernel* new_kernel();
     CUresult load(Image& image) const;  // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
@@ -243,7 +248,7 @@ private:
     uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
     std::optional<MovedVariables> taken_variables_;
-    uint32_t wanted_kernel_ = 0;  // while restore() fetches: the number that the kernel gets
+    uint32_t wanted_kernel_ = 0;  // while restore_kernels() fetches: the number that the kernel gets
     std::mutex attributes_;
     std::atomic<bool> graphs_print_{false};
     std::atomic<bool> output_expected_{false};

@@ -15,6 +15,7 @@
 #include "opcodes.gen.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
+#include "runtime/server/image_opener.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/server.h"
@@ -88,7 +89,7 @@ std::string Session::save() {
     out.scalar(launches_.load());
     std::lock_guard output_lock(output_mutex_);
     out.text(output_);
-    return out.all();
+    return out.take();
 }
 
 bool Session::serve_taken(Taken& taken) {
@@ -157,8 +158,7 @@ CUresult Session::restore(protocol::Reader& in, const Taken& taken, Laps& laps) 
     open_memory();
     SMT_TRY(memory_->restore(in, taken.claim));
     laps.end("memory");
-    SMT_TRY(restore_code(in));
-    laps.end("code");
+    SMT_TRY(restore_code(in, laps));
     SMT_TRY(restore_kept_launches(in));
     SMT_TRY(restore_reissued(in));
     SMT_TRY(restore_lanes(in, taken.marks.get()));
@@ -187,11 +187,17 @@ CUresult Session::restore_place(protocol::Reader& in, int arena_file) {
 }
 
 // Images are loaded as the program loaded them: by its records.
-CUresult Session::restore_code(protocol::Reader& in) {
+CUresult Session::restore_code(protocol::Reader& in, Laps& laps) {
     const ScratchLane memory;
     if (memory.address() == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     Lane scratch(*this, ~0u, memory.address(), 0);
     CodeTable::Loading loading;
+    loading.prepare = [&](const std::vector<std::string_view>& images) -> std::shared_ptr<void> {
+        if (!workers_open_images(device_, server_.compiler().settings())) return nullptr;
+        std::vector<std::string_view> opened = images;
+        std::erase_if(opened, jit::is_no_image);
+        return server_.opener().ahead(id_, order_to_open(*this), opened);
+    };
     loading.load = [&](const std::string& record, std::vector<char> bytes) {
         return scratch.replay(protocol::Op::kModuleLoad, record, std::move(bytes));
     };
@@ -199,7 +205,10 @@ CUresult Session::restore_code(protocol::Reader& in) {
         return scratch.replay(protocol::Op::kFunctionAttribute,
                               {reinterpret_cast<const char*>(&attribute), sizeof attribute}, {});
     };
-    SMT_TRY(code_->restore(in, loading));
+    SMT_TRY(code_->restore_images(in, loading));
+    laps.end("images");
+    SMT_TRY(code_->restore_kernels(in, loading));
+    laps.end("kernels");
     const std::vector<SavedLimit> limits = protocol::take_list<SavedLimit>(in);
     int threads = 0;
     driver().cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,

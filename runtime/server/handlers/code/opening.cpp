@@ -17,22 +17,6 @@ bool worker_opens_images(Call& call) {
     return workers_open_images(call.session.device(), call.session.server().compiler().settings());
 }
 
-// The simulated device executes PTX, and assigns output to its session, which then needs no printing turns.
-jit::OpenOrder asked_of(Call& call) {
-    const bool simulated = call.session.device().properties().keeps_sessions_apart;
-    jit::OpenOrder asked;
-    asked.device = image::device_from_environment(architecture_of(call));
-    if (simulated) asked.device.takes_cubins = false;
-    asked.target = {architecture_of(call), simulated};
-    const jit::Settings& settings = call.session.server().compiler().settings();
-    asked.most_ptx_bytes = settings.ptx_bytes;
-    asked.prints = !simulated;
-    asked.tables = call.session.fence() != nullptr;
-    asked.moves = call.session.server().expects_takeover() || asked.tables;
-    asked.doors = settings.doors && (!simulated || call.session.device().properties().puts_doors);
-    return asked;
-}
-
 CUresult refuse(Call& call, const std::string& reason, JitOptions* jit, CUresult status) {
     call.session.note("an image cannot be loaded: " + reason);
     if (jit) jit->keep("", reason, 0);
@@ -74,18 +58,18 @@ CUresult open_image(Call& call, const jit::OpenOrder& asked, std::string_view im
 }  // namespace
 
 CUresult open(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
-    return open_image(call, asked_of(call), image, jit, opened);
+    return open_image(call, order_to_open(call.session), image, jit, opened);
 }
 
 CUresult open_given(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
-    jit::OpenOrder asked = asked_of(call);
+    jit::OpenOrder asked = order_to_open(call.session);
     asked.fences = call.session.fence() != nullptr;
     const CUresult status = open_image(call, asked, image, jit, opened);
     return status == CUDA_ERROR_INVALID_IMAGE && asked.fences ? CUDA_ERROR_NOT_SUPPORTED : status;
 }
 
 CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, jit::Opened* opened) {
-    jit::OpenOrder asked = asked_of(call);
+    jit::OpenOrder asked = order_to_open(call.session);
     asked.links = true;
     asked.prints = false;
     return open_as(call, asked, input, &jit, opened);
