@@ -147,9 +147,8 @@ void Lane::note_launch(const RecordHeader& record, CUresult status) {
     const std::pair<uint32_t, uint64_t> use =
         used_.empty() ? std::pair<uint32_t, uint64_t>{~0u, 0}
                       : std::pair{used_.back().stream->reference, used_.back().number};
-    session_.launch_log()->note(
-        static_cast<Op>(record.op), status == CUDA_SUCCESS, is_fatal(status), use,
-        std::string(reinterpret_cast<const char*>(record_.get()), record.payload_bytes));
+    session_.launch_log()->note(static_cast<Op>(record.op), status == CUDA_SUCCESS, is_fatal(status), use,
+                                {reinterpret_cast<const char*>(record_.get()), record.payload_bytes});
 }
 
 bool Lane::leaves_open(CUresult status) {

@@ -40,6 +40,7 @@
 #include "runtime/server/streams.h"
 #include "runtime/server/takeover/launch_log.h"
 #include "runtime/server/takeover/marks.h"
+#include "runtime/server/takeover/packet.h"
 #include "runtime/settings/table.h"
 
 namespace smt::runtime::server {
@@ -102,7 +103,7 @@ public:
     // before the first lane starts; false: the session stays where it was. `placed`: its addresses are its
     // own here, or cannot be.
     struct Taken {
-        std::string state;
+        FileBytes state;
         int arena = -1;
         std::function<CUresult(uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle)> claim;
         std::function<bool(const std::string& problem)> commit;

@@ -7,10 +7,11 @@
 // alone. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,33 +31,25 @@ public:
         std::string record;   // its payload; empty: it is over
     };
 
-    void add(Entry entry) {
-        std::lock_guard lock(mutex_);
-        entry.again = again_;
-        entries_.push_back(std::move(entry));
-        if (entries_.size() > kMost) entries_.pop_front();
-    }
-    void forget() {
-        std::lock_guard lock(mutex_);
-        entries_.clear();
-    }
-    // Of the entries that are added from now on.
+    // Of the entries that are noted from now on.
     void mark(bool again) {
         std::lock_guard lock(mutex_);
         again_ = again;
     }
-    std::vector<Entry> all() const {
-        std::lock_guard lock(mutex_);
-        return {entries_.begin(), entries_.end()};
-    }
+    std::vector<Entry> all() const;
 
     // A record that has been executed, or has failed. `status` is fatal: it is executed again by itself.
     // `stream` and `number` are of its last use. `record`: its payload.
-    void note(protocol::Op op, bool done, bool fatal, std::pair<uint32_t, uint64_t> use, std::string record);
+    void note(protocol::Op op, bool done, bool fatal, std::pair<uint32_t, uint64_t> use,
+              std::string_view record);
 
 private:
+    void add(protocol::Op op, std::pair<uint32_t, uint64_t> use, std::string_view record);
+    void forget();
+
     mutable std::mutex mutex_;
-    std::deque<Entry> entries_;
+    std::vector<Entry> ring_;  // each launch comes by here: a place is used again with the memory that it has
+    size_t first_ = 0, count_ = 0;
     bool again_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,17 @@ int file_of(const std::string& bytes) {
         at += static_cast<size_t>(written);
     }
     return file;
+}
+
+FileBytes::FileBytes(int file, uint64_t bytes) {
+    struct stat facts{};
+    const bool whole =
+        bytes != 0 && fstat(file, &facts) == 0 && static_cast<uint64_t>(facts.st_size) >= bytes;
+    void* mapped = whole ? mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0) : MAP_FAILED;
+    close(file);
+    if (mapped == MAP_FAILED) return;
+    mapping_ = {mapped, [bytes](void* all) { munmap(all, bytes); }};
+    size_ = bytes;
 }
 
 std::string read_file(int file, uint64_t bytes) {

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -72,8 +73,21 @@ bool take_packet(int socket, PacketKind kind, size_t count, Packet* packet, std:
 // Any packet with its descriptors. False: as above.
 bool take_any_packet(int socket, Packet* packet, std::vector<int>* files, int milliseconds);
 
-// A memfd with these bytes; -1: none could be made. read_file() closes it; empty: it cannot be read.
+// A memfd with these bytes; -1: none could be made. read_file() and FileBytes close it.
 int file_of(const std::string& bytes);
-std::string read_file(int file, uint64_t bytes);
+std::string read_file(int file, uint64_t bytes);  // empty: it cannot be read
+
+// A memfd's bytes where they are, which copies of the object share. Empty: it cannot be read.
+class FileBytes {
+public:
+    FileBytes() = default;
+    FileBytes(int file, uint64_t bytes);
+    const char* data() const { return static_cast<const char*>(mapping_.get()); }
+    size_t size() const { return size_; }
+
+private:
+    std::shared_ptr<void> mapping_;
+    size_t size_ = 0;
+};
 
 }  // namespace smt::runtime::server

@@ -256,7 +256,7 @@ std::string Successor::take_kept(Listener& listener, Kept& kept, const std::shar
     if (kept.said.changes == Session::kNotDescribed) return kept.said.text;
     if (!marks) return "its marks cannot be read";
     if (std::string why = marks->why_not(kept.said.changes); !why.empty()) return why;
-    Session::Taken taken{read_file(std::exchange(kept.files[2], -1), kept.said.value), kept.files[1], {}, {}};
+    Session::Taken taken{{std::exchange(kept.files[2], -1), kept.said.value}, kept.files[1], {}, {}};
     protocol::Reader in(taken.state.data(), taken.state.size());
     const std::optional<protocol::Hello> hello = take_hello(in);
     taken.claim = [chunks](uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
@@ -281,7 +281,7 @@ void Successor::take_sent(Server& server, Listener& listener, const std::shared_
     while (take_any_packet(socket_, &said, &files, -1) && said.kind == PacketKind::kSession &&
            files.size() == 4) {
         const int control = files[0], arena = files[1], line = files[3];
-        Session::Taken taken{read_file(files[2], said.value), arena, {}, {}};
+        Session::Taken taken{{files[2], said.value}, arena, {}, {}};
         protocol::Reader in(taken.state.data(), taken.state.size());
         const std::optional<protocol::Hello> hello = take_hello(in);
         taken.claim = [chunks](uint64_t id, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
