@@ -71,6 +71,13 @@ class Faults(unittest.TestCase):
         self.assertEqual(cases["idle"]["at_s"], cases["strict"]["at_s"])
         self.assertEqual(cases["array"]["outcome"], "ends")
 
+    def test_several_in_each_state(self):
+        out, code = self.run_all("--kinds", "memory", "--together", "--each", "2", "--states",
+                                 "idle,starting")
+        self.assertEqual(code, 0, out)
+        states = sorted(case["state"] for case in self.results()["cases"])
+        self.assertEqual(states, ["idle", "idle", "starting", "starting"])
+
     def test_an_endless_kernel(self):
         out, code = self.run_all("--kinds", "endless", "--states", "asking,held,computing")
         self.assertEqual(code, 0, out)

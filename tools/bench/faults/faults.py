@@ -3,7 +3,7 @@
 
     faults.py --out OUT [--build BUILD] [--kinds load,trap,...] [--states idle,copying,...] [--repeats 5]
               [--at-once SERVERS] [--mib 64] [--budget SECONDS] [--keeper takeover] [--device sim]
-              [--together] [--experiment campaign|row]
+              [--together] [--each 1] [--experiment campaign|row]
 
 Each run is a neighbour in a state (parties.cu), a program that goes wrong in one of the KINDS of promises.py,
 and what became of the neighbour: it goes on with the right bits, it ended with an error, its bits are wrong,
@@ -14,7 +14,7 @@ strict), in the second the culprit is. So it is in quarantine and beside_quarant
 quarantine), which need a takeover.
 
 --together: each fault has a neighbour in every state beside it, at once, and each of them is a run; but for
-the states of ALONE, and but for kill_server.
+the states of ALONE, and but for kill_server. --each: so many neighbours in each of these states.
 
 Runs follow one another on a server until it is gone, so each takeover but the first one is from a process
 that took over itself. --at-once runs that many servers side by side, each with a runtime folder of its own,
@@ -78,7 +78,7 @@ class Faults:
         self.until = self.begun + options.budget
         cases = [(repeat, kind, states) for repeat in range(options.repeats)
                  for kind in options.kinds.split(",")
-                 for states in beside_one_fault(options.states.split(","), options.together, kind)]
+                 for states in beside_one_fault(options, kind)]
         self.cases = sorted(cases, key=lambda case: (case[0], -len(case[2])))
 
     def child(self, runtime, *arguments, tenant, priority=0, guard=True, patience=PATIENCE,
@@ -128,17 +128,19 @@ class Faults:
         if not all(row["ok"] for row in rows.values()):
             path = pathlib.Path(self.options.out) / f"broken-{kind}-{began - self.begun:.1f}.log"
             path.write_text(whole_log(runtime))
-        for state, row in rows.items():
-            row = self.lines.add(repeat=repeat, number=number, kind=kind, state=state, beside=len(states) - 1,
-                                 at_s=round(began - self.begun, 1), seconds=seconds, **row)
+        for name, row in rows.items():
+            row = self.lines.add(repeat=repeat, number=number, kind=kind, state=state_of(name),
+                                 beside=len(states) - 1, at_s=round(began - self.begun, 1),
+                                 seconds=seconds, **row)
             print("{kind:12} {state:14} {outcome:10} {note}".format(note=row.get("why", ""), **row),
                   flush=True)
         return all(row["server_lives"] for row in rows.values())
 
-    def start_neighbour(self, runtime, number, state):
+    def start_neighbour(self, runtime, number, name):
+        state = state_of(name)
         doing = "computing" if state in (*STRICT, *TURNS) else "idle" if state == "starting" else state
         return self.child(runtime, "neighbour", doing, self.options.mib, REST[self.options.device],
-                          tenant=f"{state}{number}", priority=-1, **isolation(state))
+                          tenant=f"{name}{number}", priority=-1, **isolation(state))
 
     def start_culprit(self, runtime, number, kind, states):
         does = "none" if kind.startswith("kill_") else kind
@@ -150,10 +152,11 @@ class Faults:
                           **isolation(*(state[7:] for state in states if state.startswith("beside_"))))
 
     def case(self, runtime, number, kind, states):
-        """A row for each state."""
+        """A row for each neighbour, by its name."""
         culprit = self.start_culprit(runtime, number, kind, states)
-        neighbours = {state: self.start_neighbour(runtime, number, state)
-                      for state in states if state != "starting"}
+        late = [name for name in states if state_of(name) == "starting"]
+        neighbours = {name: self.start_neighbour(runtime, number, name)
+                      for name in states if name not in late}
         started = all(child.wait_ready(PATIENCE) for child in (culprit, *neighbours.values()))
         before = self.status(runtime)
         if not started or not self.standby_ready(runtime, before["pid"]):
@@ -164,8 +167,8 @@ class Faults:
             return self.failed(runtime, "the standby does not get the sessions' states", states, culprit,
                                *neighbours.values())
         told = time.monotonic()
-        if "starting" in states:
-            neighbours["starting"] = self.start_neighbour(runtime, number, "starting")
+        for name in late:
+            neighbours[name] = self.start_neighbour(runtime, number, name)
         if kind in ("kill_server", "kill_keeper"):
             self.kill(runtime, kind, before["pid"])
         culprit.tell()
@@ -190,18 +193,19 @@ class Faults:
             self.await_successor(runtime, before["pid"])
         for neighbour in neighbours.values():
             neighbour.tell()
-        ends = {state: neighbour.finish() for state, neighbour in neighbours.items()}
+        ends = {name: neighbour.finish() for name, neighbour in neighbours.items()}
         after = self.status(runtime)
         stays = kind in ("kill_client", "memory") or apart and kind in TAKEN_OVER
         rows = {}
-        for state, end in ends.items():
-            row = self.judge(kind, state, end, ended, reason_of_end(runtime, f"{state}{number}"), new)
+        for name, end in ends.items():
+            reason = reason_of_end(runtime, f"{name}{number}")
+            row = self.judge(kind, state_of(name), end, ended, reason, new)
             row.update(new, culprit_s=round(fault - told, 3), told_s=round(time.monotonic() - fault, 3),
                        **takeover(runtime, before["pid"]))
             if stays and after["pid"] != before["pid"]:
                 row.update(ok=False, why=row["why"] + "; the shared server did not stay")
             row["server_lives"] = after["pid"] != 0 and (stays or taken_over)
-            rows[state] = row
+            rows[name] = row
         return rows
 
     def status(self, runtime):
@@ -314,12 +318,18 @@ class Faults:
               + (f"; {left} faults were not begun: the time was over" if left else ""))
 
 
-def beside_one_fault(states, together, kind):
-    """The states in groups: of neighbours of one fault. How many sessions would outlive a crash of the server
+def beside_one_fault(options, kind):
+    """Names of neighbours in groups: of one fault. How many sessions would outlive a crash of the server
     (await_described) does not say which, so there is one neighbour then."""
-    alone = [(state,) for state in states if not together or kind == "kill_server" or state in ALONE]
-    group = tuple(state for state in states if (state,) not in alone)
-    return [group, *alone] if group else alone
+    states = options.states.split(",")
+    alone = [(state,) for state in states if not options.together or kind == "kill_server" or state in ALONE]
+    group = [state for state in states if (state,) not in alone]
+    more = [f"{state}-{copy}" for copy in range(1, options.each) for state in group]
+    return [(*group, *more), *alone] if group else alone
+
+
+def state_of(name):
+    return name.partition("-")[0]
 
 
 def isolation(*states):
@@ -338,6 +348,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--together", action="store_true",
                         help="a neighbour in every state beside each fault")
+    parser.add_argument("--each", type=int, default=1, metavar="NEIGHBOURS",
+                        help="--together: in each state")
     parser.add_argument("--at-once", type=int, default=1, metavar="SERVERS")
     parser.add_argument("--mib", type=int, default=64, help="of the neighbour's memory")
     parser.add_argument("--budget", type=float, default=3600)
