@@ -6,9 +6,8 @@
 
 import re
 import subprocess
-import sys
 
-from place import PATIENCE, Place, wait_for
+from place import PATIENCE, Place, run_scenario, wait_for
 from takeover import READY, Over, begin_apart, fault, finish_survivor, say
 
 IN_QUARANTINE = "{} is in quarantine"
@@ -103,10 +102,5 @@ def quarantine_needs_a_takeover(smt, programs):
         place.run("shared", "work", "2", "8")
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -9,9 +9,8 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 
-from place import MANAGED, PATIENCE, Place, finish, runs, wait_for
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, runs, wait_for
 
 READY = r"a standby, process (\d+), is ready to take over"
 
@@ -438,10 +437,5 @@ def in_calls(smt, programs):
         place.run("next", "work", "2", "8")
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())
