@@ -69,6 +69,32 @@ def moves_go_on(smt, programs):
         finish_survivor(survivor)
 
 
+def over_is_over(smt, programs, **environment):
+    """Launches that are over before one that is held back are not executed again, and that one is executed
+    once: with one more, or one less, the numbers are others."""
+    with Over(smt, programs, step_limit=45_000_000) as place:
+        place.environment.update(SMT_POLICY="priority", **environment)
+        survivor = place.survivor("survivor", "several", options=("--priority", "low"))
+        place.await_standby()
+        begin_apart(survivor)
+        culprit = place.start("culprit", "leaves", "endless", options=("--priority", "high"))
+        assert culprit.stdout.readline() == "ready\n"
+        say(survivor, "one more")
+        assert "It was no kernel of tenant survivor (sim_survivor" in place.log(), place.log()
+        assert "were executed again" not in place.log(), place.log()
+        kept = re.findall(r"survivor, pid \d+\): (\d+) launches are kept back anew, (\d+) of them half done",
+                          place.log())
+        assert kept == ([("1", "0")] if environment else []), place.log()
+        culprit.kill()
+        finish(culprit, -9)
+        finish_survivor(survivor)
+
+
+def managed_over_is_over(smt, programs):
+    """The same where the dispatcher has the launch that is held back, not its lane."""
+    over_is_over(smt, programs, SMT_COMPILE=MANAGED)
+
+
 def go_astray(culprit):
     """A kernel that is not executed again."""
     output = culprit.communicate("go\n", timeout=PATIENCE)[0]
