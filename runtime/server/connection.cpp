@@ -188,7 +188,6 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     }
     if (const std::string why = peer_->admit(hello); !why.empty())
         return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
-    owner_.server->await_standby(std::string(text_in(hello.tenant)));
     if (refuse_shared(hello) || refuse_offender(hello) || refuse_limit(hello) || refuse_quarantine(hello))
         return;
     std::unique_ptr<Users::Place> place;
@@ -201,6 +200,7 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     }
     if (const std::string lowered = Peer::lowered(hello); !lowered.empty())
         note(fmt::format("{} (pid {}): {}", text_in(hello.tenant), hello.pid, lowered));
+    server.await_standby(std::string(text_in(hello.tenant)));  // after all refusals: they do not wait
     serve_session(hello, nullptr);
 }
 

@@ -4,7 +4,7 @@
     containers.py SMT PROGRAM SCENARIO
 
 A container is made by unshare and chroot: a root of this system's C library and PROGRAM alone, with the
-mounts of docs/install.md. The server is of several users, as tests/simulated/users.py starts it, on the
+mounts of docs/install.md. The server is of several users (tests/simulated/machine_of_users.py), on the
 simulated device. Only root can start it, where namespaces can be made and other users reach the build (else
 exit code 77). releases.py has roots of other systems.
 """
@@ -20,8 +20,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "simulated"))
+from machine_of_users import ALICE, SERVER, Machine, Skipped, check_others, name, run_scenario  # noqa: E402
 from place import PATIENCE, finish   # noqa: E402
-from users import ALICE, SERVER, Machine, Skipped, check_others, name, run_scenario   # noqa: E402
 
 INSIDE = "/usr/lib/smt"
 LOADER = "lib64/ld-linux-x86-64.so.2"

@@ -24,6 +24,15 @@ namespace {
 
 Order order(const std::string& toy) { return {source(toy), Form::kPtx, ""}; }
 
+// As /proc says it; Z also where there is none.
+char state_of(pid_t process) {
+    char state = 'Z';
+    std::FILE* file = std::fopen(("/proc/" + std::to_string(process) + "/stat").c_str(), "r");
+    if (!file || std::fscanf(file, "%*d %*s %c", &state) != 1) state = 'Z';
+    if (file) std::fclose(file);
+    return state;
+}
+
 void check_works(Compiler& compiler) {
     Result result = compiler.compile({managed_scale(), Form::kPtx, ""});
     INFO(result.reason << result.log);
@@ -199,13 +208,7 @@ TEST_CASE("a worker that died between two orders is replaced") {
     check_works(compiler);
     const pid_t first = compiler.process();
     kill(first, SIGKILL);
-    while (kill(first, 0) == 0) {  // it is ours, and a zombie until the compiler looks
-        char state = 0;
-        std::FILE* file = std::fopen(("/proc/" + std::to_string(first) + "/stat").c_str(), "r");
-        if (!file || std::fscanf(file, "%*d %*s %c", &state) != 1) state = 'Z';
-        if (file) std::fclose(file);
-        if (state == 'Z') break;
-    }
+    while (state_of(first) != 'Z') std::this_thread::yield();  // it is ours, and one until the compiler looks
     check_works(compiler);
     CHECK(compiler.process() != first);
 }
@@ -232,8 +235,10 @@ TEST_CASE("no worker, no NVRTC and a worker that is none are reasons") {
 
 TEST_CASE("a compile can be interrupted") {
     Compiler compiler(toy_settings());
-    std::thread other([&] {
-        std::this_thread::sleep_for(100ms);
+    check_works(compiler);
+    std::thread other([&compiler, worker = compiler.process()] {
+        for (char state = 0; state != 'T' && state != 'Z'; state = state_of(worker))
+            std::this_thread::yield();
         compiler.interrupt();
     });
     CHECK_THAT(compiler.compile(order("//toy hang")).reason, Contains("leaving"));

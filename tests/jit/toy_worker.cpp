@@ -47,7 +47,7 @@ void misbehave(const std::string& how) {
         std::raise(SIGSEGV);
     }
     if (how == "kill") std::raise(SIGKILL);
-    if (how == "hang") pause();
+    while (how == "hang") std::raise(SIGSTOP);  // which its state in /proc shows
     if (how == "exit") _exit(7);
     if (how == "memory") {
         std::vector<std::vector<char>> all;

@@ -7,11 +7,9 @@ Each function below named after a scenario is one test, in a runtime folder of i
 measures time: a test waits for a fact, and fails when it has not become one after PATIENCE seconds.
 """
 
-import contextlib
 import json
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
@@ -262,103 +260,6 @@ def bystander_with(place, **environment):
     return held
 
 
-def wrong_version(place):
-    held = bystander(place)
-    pid = place.server_pid()
-    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more",
-                   hello(version=4)[:32]]:
-        with connect(place, packet) as client:
-            answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
-            text = answer[-1].split(b"\0")[0].decode()
-            assert answer[:2] == (WELCOME, VERSION_MISMATCH), answer
-            assert "version" in text and "smt server stop" in text, text
-            assert client.recv(4096) == b"", "and hangs up"
-    version, table_hash = answer[2], answer[4]
-    # the same version, and another table of functions
-    with connect(place, hello(version, table_hash ^ 1)) as client:
-        assert client.recv(4096)[:8] == struct.pack("<2I", WELCOME, VERSION_MISMATCH)
-    assert place.server_pid() == pid
-    place.open(1)
-    finish(held)
-    wait_for(lambda: gone(pid), "the server made room for the other version")
-
-
-def other_server(place):
-    """The client's view of it: a server of another version answers."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-        server.bind(place.socket())
-        server.listen()
-        begin = place.start("begin")
-        server.settimeout(PATIENCE)
-        with server.accept()[0] as client:
-            # `smt run`, which takes no answer for none
-            assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)
-        with server.accept()[0] as client:
-            assert len(client.recv(4096)) == len(hello(0))
-            client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0,
-                                    0, 0, 0, b"speak version 7"))
-            output, errors = finish(begin)
-    assert output == f"cuInit {NOT_READY}\n" and "speak version 7" in errors, output + errors
-
-
-def garbage_hello(place):
-    held = bystander(place)
-    pid = place.server_pid()
-    source = random.Random(1)
-    whole = hello(version=1)
-    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 255, 256, 257, 258, 4096, 60000)]
-    packets += [whole[:8] + source.randbytes(248), struct.pack("<2I", 99, MAGIC),
-                struct.pack("<2I", WELCOME, MAGIC)]
-    for packet in packets:
-        with connect(place, packet) as client:
-            while client.recv(4096):
-                pass
-    silent = [connect(place, b"") for _ in range(3)]
-    for client in silent:
-        client.close()
-    assert place.server_pid() == pid
-    place.run("scale", tenant="neighbour")
-    place.open(1)
-    finish(held)
-
-
-def garbage_ring(place):
-    held = bystander(place)
-    pid = place.server_pid()
-    assert "every session was ended" in finish(subprocess.Popen(
-        [str(place.bin / "preload_intruder"), place.socket()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True))[0]
-    place.run("scale", tenant="neighbour")
-    assert place.server_pid() == pid
-    place.open(1)
-    finish(held)
-    wait_until_empty(place.program)
-
-
-def hostile_messages(place):
-    """Hundreds of each kind of control message and of each record, wrong in all ways: nothing is left of
-    them in the server, which serves another program."""
-    held = bystander(place)
-    pid = place.server_pid()
-
-    def sent_by_it():
-        """Descriptors that came with messages and are open: memory files of that name, and its program."""
-        found = []
-        for each in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):   # closed meanwhile
-                found.append(os.readlink(each))
-        return [link for link in found if "hostile" in link or link == "/"]
-
-    said = finish(subprocess.Popen([str(place.bin / "preload_hostile"), place.socket(), "250", "1", "none",
-                                    "nobody"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
-    assert int(said.split()[0]) > 100_000, said
-    place.run("scale", tenant="neighbour")
-    assert place.server_pid() == pid
-    wait_for(lambda: not sent_by_it(), "descriptors of hostile messages are closed")
-    place.open(1)
-    finish(held)   # then the server leaves: among the messages are greetings of other versions
-
-
 def memory_limit(place):
     programs = {16: place.start("allocate"), 4: place.start("allocate", options=("--memory", "64M"))}
     for pieces, process in programs.items():
@@ -422,72 +323,6 @@ def refused_calls(place):
 
 def status_names(place, text):
     wait_for(lambda: re.search(text, smt(place.program, "status")), f"smt status says {text}")
-
-
-def waiter(place, *arguments):
-    process = place.start("waits", *arguments, tenant="waiter")
-    assert process.stdout.readline() == "waiting\n"
-    return process
-
-
-def waiter_killed(place):
-    """Nothing waits for the streams of a program that is gone, and its own wait is ended."""
-    process = waiter(place)
-    loading = place.start("scale", tenant="loads")
-    status_names(place, r"loads waits \d+\.\d s for cuStreamWaitValue32 of waiter\n")
-    process.kill()
-    finish(loading)
-    wait_until_empty(place.program)
-    finish(process, -signal.SIGKILL)
-
-
-def waiter_stopped(place):
-    """A program that stands still with a waiting stream holds others up for the setting wait, and then its
-    session ends."""
-    os.environ["SMT_LIMITS"] = "wait=1"
-    process = waiter(place)
-    process.send_signal(signal.SIGSTOP)
-    loading = place.start("scale", tenant="loads")
-    status_names(place, r"loads waits \d+\.\d s for cuStreamWaitValue32 of waiter\n")
-    finish(loading)
-    wait_until_empty(place.program)
-    process.send_signal(signal.SIGCONT)
-    assert finish(process)[0] == "ended\n"
-    assert "held up other programs' calls for longer than wait in SMT_LIMITS" in "".join(
-        each.read_text() for each in place.folder.glob("*.log"))
-
-
-def wait_that_is_over(place):
-    """A wait that is over holds nothing up, however long its stream goes on."""
-    process = waiter(place, "busy")
-    place.wait_reached(1)
-    place.run("scale", tenant="loads")
-    place.open(1)
-    finish(process)
-
-
-def printed_before(place):
-    """A thread that prints does not wait for other work of a program that has printed."""
-    other = place.start("printed", "after", tenant="other")
-    place.wait_reached(1)
-    assert place.run("say", 7, 3, tenant="prints")[0] == "device says 7\n" * 3
-    place.open(1)
-    assert finish(other)[0] == "device says 1\n"
-
-
-def prints_on(place):
-    """A kernel that may print and does not end holds up others that print, but not for ever, and status names
-    it."""
-    other = place.start("printed", "itself", tenant="other")
-    place.wait_reached(1)
-    prints = place.start("say", 7, 3, tenant="prints")
-    wait_for(lambda: re.search(r"prints waits \d+\.\d s for device printf of other\n",
-                               smt(place.program, "status")), "status names the wait")
-    assert finish(prints)[0] == "device says 7\n" * 3
-    place.open(1)
-    assert finish(other)[0] == "device says 1\n"
-    assert "prints although kernels of other that print have not ended" in "".join(
-        each.read_text() for each in place.folder.glob("*.log"))
 
 
 def private_tables(place):
@@ -572,17 +407,15 @@ def hundred_starts(place):
 
 SCENARIOS = [threads, answers, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour,
              kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
-             wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring,
-             hostile_messages, memory_limit, small_device, device_printf,
-             fatal_fault, fault_taken_over, idle_exit, hundred_starts]
+             refused_calls, private_tables, memory_limit, small_device, device_printf, fatal_fault,
+             fault_taken_over, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
 COMPILES = [machine_code]
-WAITS = [waiter_killed, waiter_stopped, wait_that_is_over, printed_before, prints_on]
 
 
 def main(scenarios=None):
     program, driver, name = sys.argv[1:]
-    scenario = {each.__name__: each for each in scenarios or SCENARIOS + MEMORY + COMPILES + WAITS}[name]
+    scenario = {each.__name__: each for each in scenarios or SCENARIOS + MEMORY + COMPILES}[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Place(program, driver, folder)
         try:

@@ -10,11 +10,10 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-from place import MANAGED, PATIENCE, Place, finish, wait_for
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, wait_for
 from scenarios import notes
 
 
@@ -356,10 +355,5 @@ def calls_misuse(smt, programs):
         assert "ended with 1" in bench_calls(place, "--", "false", code=1)
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -11,9 +11,8 @@ import re
 import resource
 import signal
 import subprocess
-import sys
 
-from place import PATIENCE, Place, wait_for
+from place import PATIENCE, Place, run_scenario, wait_for
 from takeover import Over, await_end, begin_apart, fault, finish_survivor, say
 
 LOST = "smt: lost the server"
@@ -315,10 +314,5 @@ def crash_server_without_files(smt, programs):
         finish_survivor(survivor)
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -8,10 +8,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
-from place import MANAGED, PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, run_scenario
 from takeover import Over, finish_survivor, say
 
 LIMIT = ("--kernel-limit", "1")
@@ -221,14 +220,7 @@ def no_standby(smt, programs):
         place.run("next", "work", "2", "8")
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    scenarios = {each.__name__: each
-                 for each in (refused, for_all, again_and_again, counted_once, no_standby)}
-    for each in (beside, behind, stopped, apart, stepwise, held_back):
-        scenarios.update(all_forms(each))
-    scenarios[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    for scenario in (beside, behind, stopped, apart, stepwise, held_back):
+        globals().update(all_forms(scenario))
+    run_scenario(globals())

@@ -6,9 +6,8 @@ all programs.
 """
 
 import re
-import sys
 
-from place import MANAGED, PATIENCE, wait_for
+from place import MANAGED, PATIENCE, run_scenario, wait_for
 from strict import Apart, goes_on
 from takeover import say
 
@@ -145,13 +144,5 @@ def fence_by_administrator(smt, programs):
             goes_on(each)
 
 
-def main():
-    scenario = {each.__name__: each
-                for each in (fence_contained, fence_managed, fence_at_the_door, fence_not_there,
-                             fence_well_behaved, fence_tables, fence_copies, fence_refused,
-                             fence_by_administrator)}[sys.argv[3]]
-    scenario(sys.argv[1], sys.argv[2])
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -14,11 +14,10 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-from place import PATIENCE, finish, runs, wait_for
+from place import PATIENCE, finish, run_scenario, runs, wait_for
 from suspend import LARGE, Pauses, end
 from turns import TURNS, in_turns
 
@@ -197,10 +196,5 @@ def files_misuse(smt, programs):
             end(program, "right\n")
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

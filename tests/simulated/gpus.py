@@ -7,9 +7,8 @@
 import json
 import re
 import subprocess
-import sys
 
-from place import PATIENCE, Place, finish
+from place import PATIENCE, Place, finish, run_scenario
 
 KEYS = ("simulated", "simulated-1")
 FIRST, SECOND = "0 GPU-f0f1f2f3 0000:01:00.0\n", "0 GPU-f1f1f2f3 0000:02:00.0\n"
@@ -236,4 +235,4 @@ def pair_loses_one(smt, programs):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[3]](sys.argv[1], sys.argv[2])
+    run_scenario(globals())

@@ -13,10 +13,9 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 
 from gpus import KEYS, Machine, end
-from place import PATIENCE, finish, wait_for
+from place import PATIENCE, finish, run_scenario, wait_for
 from sharing import BYTES, CHUNK, REFUSED, Party
 
 MAGIC, FETCH, FETCHED = 0x31544d53, 26, 27
@@ -273,4 +272,4 @@ def across_hostile(smt, programs):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[3]](sys.argv[1], sys.argv[2])
+    run_scenario(globals())

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -112,3 +113,9 @@ def finish(process, code=0):
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, f"exit code {process.returncode}, not {code}:\n{output}"
     return output
+
+
+def run_scenario(scenarios):
+    """SMT FOLDER_OF_PROGRAMS SCENARIO of the command line, in `scenarios` by its name."""
+    smt, programs, scenario, *more = sys.argv[1:]
+    scenarios[scenario](smt, programs, *more)

@@ -10,11 +10,10 @@ import pathlib
 import re
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree
 
-from place import MANAGED, PATIENCE, Place, finish
+from place import MANAGED, PATIENCE, Place, finish, run_scenario
 
 MULTIPROCESSORS = 4
 
@@ -398,10 +397,5 @@ def learns_footprints(smt, programs):
         assert any(set(each) <= set(said) for each in wanted), said
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

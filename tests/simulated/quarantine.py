@@ -4,14 +4,15 @@
     quarantine.py SMT FOLDER_OF_PROGRAMS SCENARIO
 """
 
+import itertools
 import re
 import subprocess
-import sys
 
-from place import PATIENCE, Place, wait_for
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, wait_for
 from takeover import READY, Over, begin_apart, fault, finish_survivor, say
 
 IN_QUARANTINE = "{} is in quarantine"
+QUARANTINE = ("--isolation", "quarantine")
 
 
 def status(place):
@@ -26,7 +27,7 @@ def quarantine_beside_faults(smt, programs):
         standing = place.survivor("standing")
         for turn in range(2):
             place.await_standby()
-            program = place.survivor("apart", "back", options=("--isolation", "quarantine"))
+            program = place.survivor("apart", "back", options=QUARANTINE)
             assert IN_QUARANTINE.format("apart") in status(place), status(place)
             begin_apart(program)
             fault(place)
@@ -36,7 +37,7 @@ def quarantine_beside_faults(smt, programs):
         place.await_standby()
         begun = place.survivor("shared", "back")
         begin_apart(begun)
-        output = place.run("culprit", "misbehave", "wild", options=("--isolation", "quarantine"))
+        output = place.run("culprit", "misbehave", "wild", options=QUARANTINE)
         assert "CUDA_ERROR_ILLEGAL_ADDRESS" in output.splitlines(), output
         for program in (begun, standing):
             say(program, "on")
@@ -83,7 +84,7 @@ def quarantine_of_one_alone(smt, programs):
     with Over(smt, programs) as place:
         idle = place.survivor("idle")
         place.await_standby()
-        program = place.survivor("apart", options=("--isolation", "quarantine"))
+        program = place.survivor("apart", options=QUARANTINE)
         for turn in range(20):
             say(program, f"turn {turn}")
             if turn % 5 == 0:
@@ -94,19 +95,65 @@ def quarantine_of_one_alone(smt, programs):
         wait_for(lambda: "quarantine" not in status(place), lambda: status(place))
 
 
+def at_work_for_ever(place, tenant, what, options=()):
+    """`what`: endless, a small kernel; stoppable, launches that fill the device."""
+    program = place.start(tenant, "leaves", what, options=options)
+    line = program.stdout.readline()
+    assert line == "ready\n", line + program.stdout.read()
+    return program
+
+
+def works(program):
+    """It has come, and its calls are answered: each of them needs a turn."""
+    say(program, "on")
+    finish_survivor(program)
+
+
+def quarantine_beside_a_poisoned_one(smt, programs):
+    """A program has faulted, and lives: its fence has ended it, and the server with it has not. It cannot be
+    held back any more. Turns go on beside it, whether it is in quarantine itself or not."""
+    for options in ((), QUARANTINE):
+        with Over(smt, programs, step_limit=0) as place:
+            place.environment.update(SMT_COMPILE=MANAGED, SMT_FENCE_TENANTS="culprit")
+            culprit = place.start("culprit", "misbehave", "wild", "lives", options=options,
+                                  stdin=subprocess.PIPE)
+            output = list(itertools.takewhile(lambda line: line != "lives\n", culprit.stdout))
+            assert "CUDA_ERROR_ILLEGAL_ADDRESS\n" in output and culprit.poll() is None, output
+            place.await_standby()
+            program = at_work_for_ever(place, "apart", "stoppable", QUARANTINE)
+            works(place.survivor("beside"))
+            program.kill()
+            finish(program, -9)
+            program = at_work_for_ever(place, "shared", "stoppable")
+            works(place.survivor("apart", options=QUARANTINE))
+            program.kill()
+            finish(program, -9)
+            assert "ended by its fence" in place.log() and "is lost" not in place.log(), place.log()
+            assert "cannot be kept apart" not in place.log(), place.log()
+            finish(culprit)
+
+
+def quarantine_beside_measured_ones(smt, programs):
+    """Programs whose kernels are measured cannot be held back. They lengthen no turn: a program that comes
+    gets its own beside two that are always at work."""
+    with Over(smt, programs, step_limit=0) as place:
+        place.environment["SMT_PROFILE"] = "times"
+        there = [at_work_for_ever(place, "shared", "endless"),
+                 at_work_for_ever(place, "apart", "endless", QUARANTINE)]
+        works(place.survivor("comes", options=QUARANTINE))
+        for program in there:
+            program.kill()
+            finish(program, -9)
+
+
 def quarantine_needs_a_takeover(smt, programs):
     with Place(smt, programs, one_context=1) as place:
-        refused = place.start("apart", "work", "2", "8", options=("--isolation", "quarantine"))
+        refused = place.start("apart", "work", "2", "8", options=QUARANTINE)
         output = refused.communicate(timeout=PATIENCE)[0]
         assert refused.returncode != 0, output
         assert "it cannot be in quarantine: the server runs without SMT_KEEPER=takeover" in output, output
         place.run("shared", "work", "2", "8")
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

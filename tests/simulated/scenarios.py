@@ -10,9 +10,8 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 
-from place import MANAGED, PATIENCE, Place, finish, runs
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, runs
 
 
 def one_program(smt, programs):
@@ -390,10 +389,5 @@ def compiled(smt, programs, images):
         assert len(registers) == 2 and all(registers), "machine code knows better than the estimate"
 
 
-def main():
-    smt, programs, scenario, *more = sys.argv[1:]
-    globals()[scenario](smt, programs, *more)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -7,15 +7,13 @@ The processes are of programs/shares.cpp, which obeys commands: a command's answ
 for is done, so nothing here waits for time to pass.
 """
 
-import os
 import pathlib
 import re
 import signal
 import socket
 import subprocess
-import sys
 
-from place import PATIENCE, Place, finish, wait_for
+from place import PATIENCE, Place, finish, run_scenario, wait_for
 from takeover import Over, fault
 
 BYTES = 4 << 20
@@ -329,10 +327,5 @@ def takeover_ends_them(smt, programs):
             assert re.search(line, place.log()), place.log()
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -10,11 +10,10 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import time
 
 from endless import endless, is_ended
-from place import PATIENCE, Place, finish
+from place import PATIENCE, Place, finish, run_scenario
 from takeover import await_end, finish_survivor, say
 
 STRICT = ("--isolation", "strict")
@@ -299,14 +298,5 @@ def no_keeper(smt, programs):
         assert not record.exists()
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    scenarios = {each.__name__: each
-                 for each in (strict_faults, shared_faults, kernel_limit, one_server, comes_and_goes,
-                              tools_see_it, killed, odd_names, without_smt_run, old_files, no_keeper,
-                              listed)}
-    scenarios[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -9,10 +9,9 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import time
 
-from place import MANAGED, PATIENCE, Place, finish, wait_for
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, wait_for
 from scenarios import keeper_of
 
 DEVICE = 256   # MiB
@@ -330,10 +329,5 @@ def suspended_while_asked(smt, programs):
         assert asks.returncode == 1 and said == "smt suspend: its program has ended\n", said
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -9,10 +9,9 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
-from place import PATIENCE, finish, runs, wait_for
+from place import PATIENCE, finish, run_scenario, runs, wait_for
 from suspend import LARGE, Pauses, end
 
 DEVICE = 112   # MiB; a program of pauses has more than LARGE, so two of them exceed it
@@ -305,10 +304,5 @@ def turns_off(smt, programs):
         end(program)
 
 
-def main():
-    smt, programs, scenario = sys.argv[1:4]
-    globals()[scenario](smt, programs)
-
-
 if __name__ == "__main__":
-    main()
+    run_scenario(globals())

@@ -1,4 +1,6 @@
-// misbehave WAY: one way to go wrong. It prints the error it gets, and that it stays.
+// misbehave WAY [lives]: one way to go wrong. It prints the error it gets, and that it stays.
+//
+//   lives   it says "lives" then, and reads a line before it ends
 #include <cstring>
 #include <string>
 
@@ -40,7 +42,7 @@ CUresult launch(const char* name, unsigned threads, void** parameters) {
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
     const std::string way = arguments[1];
     preload::start();
     if (way == "malformed") return load(kMalformed);
@@ -83,4 +85,7 @@ int main(int, char** arguments) {
     CUdeviceptr memory = 0;
     REQUIRE(cuMemAlloc(&memory, 64) == status);  // for good
     REQUIRE(cuCtxSynchronize() == status);
+    if (count < 3) return 0;
+    preload::say("lives");
+    std::getchar();
 }

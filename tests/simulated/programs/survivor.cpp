@@ -8,6 +8,8 @@
 //   survivor busy   leaves a kernel under way that does not end, before it says "ready"
 //   survivor array  has an array
 //   survivor long   leaves a kernel of a second under way, and waits for it after the first line
+//   survivor several  after the first line: several launches, whose end it awaits; after the second one: one
+//                     more, likewise
 //   survivor moves  after the first line: a kernel of a second, a copy of what it computes, and a fill of
 //   that
 //   survivor apart  after the first line: two kernels of a second with an event behind each, of which each
@@ -181,6 +183,26 @@ struct Program {
         GO(add(reinterpret_cast<CUdeviceptr>(pinned), streams[1]));
         GO(cuCtxSynchronize());
     }
+    // Launches that cannot be executed twice, and nothing behind which they would not be executed again.
+    void add_in_a_row() {
+        for (int i = 0; i < 5; ++i) {
+            ++step;
+            expected += step;
+            for (CUdeviceptr each : {small, large, pooled, reinterpret_cast<CUdeviceptr>(pinned)})
+                GO(add(each, streams[0]));
+        }
+        GO(cuStreamSynchronize(streams[0]));
+    }
+    // One launch, whose end it awaits, and the same for the other numbers.
+    void add_one() {
+        ++step;
+        expected += step;
+        GO(add(small, streams[0]));
+        GO(cuStreamSynchronize(streams[0]));
+        for (CUdeviceptr each : {large, pooled, reinterpret_cast<CUdeviceptr>(pinned)})
+            GO(add(each, streams[0]));
+        GO(cuStreamSynchronize(streams[0]));
+    }
     void look() const {
         std::vector<unsigned> found(kNumbers);
         for (CUdeviceptr each : {small, large, pooled, reinterpret_cast<CUdeviceptr>(pinned)}) {
@@ -294,7 +316,7 @@ int main(int count, char** arguments) {
     CUfunction endless = nullptr;
     CHECK(cuModuleGetFunction(&endless, module, "endless"));
     if (how == "busy") never_end(endless, program.streams[0]);
-    bool late = how == "late";
+    bool late = how == "late", several = how == "several";
     CUdeviceptr numbers = 0;
     if (how == "long") {
         CHECK(cuMemAlloc(&numbers, kBlocks * kThreads * 4));
@@ -313,7 +335,15 @@ int main(int count, char** arguments) {
             late = false;
             continue;
         }
-        if (how == "moves") {
+        if (several) {
+            program.add_in_a_row();
+            preload::say("begun");
+            several = false;
+            continue;
+        }
+        if (how == "several") {
+            program.add_one();
+        } else if (how == "moves") {
             move_behind_a_kernel(module, numbers, program.streams[0]);
         } else if (how == "apart" || how == "back" || how == "in_place") {
             if (!apart.parts[0]) {
