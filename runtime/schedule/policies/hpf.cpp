@@ -149,8 +149,8 @@ private:
             std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
         const int theirs = std::min(other.usual_ctas, fitting(free, each));
         take(free, each, theirs);
-        return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) *
-                                    static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        return urgent.blocks <=
+               static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(device.sms());
     }
 
     // The first two kernels share all SMs; the others wait.
@@ -215,14 +215,14 @@ private:
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Wanted& wanted) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        const int sms = std::max(1, device.multiprocessors);
+        const int sms = device.sms();
         if (urgent.priority == other.priority || needed(queue[0], sms, widths_, false) == sms) return false;
         return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, wanted);
     }
 
     // `whole`: no kernel runs beside the first.
     void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Wanted& wanted) {
-        const int sms = std::max(1, device.multiprocessors);
+        const int sms = device.sms();
         const std::vector<Width> before = std::exchange(widths_, {});
         const Kernel* last = nullptr;
         int next = 0;
