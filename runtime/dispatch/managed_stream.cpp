@@ -41,12 +41,6 @@ ManagedStream::~ManagedStream() {
 CUresult ManagedStream::open() {
     SMT_TRY(markers_.open());
     SMT_TRY(forms_.persistent().open());
-    StreamWords& words = markers_.words();
-    words.reached.store(0);
-    for (std::atomic<uint64_t>& each : words.grown) each.store(0);
-    words.sampled.store(0);
-    words.frontier_sampled.store(0);
-    words.waits_over.store(0);
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
 }

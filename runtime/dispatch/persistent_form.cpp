@@ -72,10 +72,9 @@ bool PersistentForm::tickets_used_up() const { return next_ticket_ >= kMostTicke
 // ---- What a launch is
 
 // Describes a launch of the next `blocks` (0: all that are left), with tickets from 0.
-CUresult PersistentForm::describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch,
-                                  uint32_t* workers) {
-    uint32_t fits = 0;
-    SMT_TRY(fitting(parts_.dispatcher.driver(), work, &fits));
+void PersistentForm::describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch,
+                              uint32_t* workers) {
+    const uint32_t fits = work.fits;
     const uint32_t multiprocessors = multiprocessors_of(parts_.tenant, parts_.dispatcher);
     const SaturatingCtas::Try ctas = passes_through ? ctas_for(work, fits) : SaturatingCtas::Try{fits, false};
     const uint64_t places = uint64_t{fits} * multiprocessors,
@@ -108,7 +107,6 @@ CUresult PersistentForm::describe(Work& work, uint64_t blocks, bool passes_throu
     launch->id = launched.id;
     launch->chunk = chunk;
     launch->tickets = work.tickets.count;
-    return CUDA_SUCCESS;
 }
 
 // Blocks per ticket. One, while the block time is not known. `each`: blocks per worker. The last tickets do
@@ -168,7 +166,7 @@ CUresult PersistentForm::prepare(const Work&, bool idle, bool* anew) {
 CUresult PersistentForm::launch(Work& work) {
     smt::Launch launch;
     uint32_t workers = 0;
-    SMT_TRY(describe(work, 0, true, &launch, &workers));
+    describe(work, 0, true, &launch, &workers);
     if (work.done > 0) parts_.learner.last().alone = 0;
     work.tickets.first = launch.start = next_ticket_;
     const CUresult status = parts_.detour.launch(work.function->function, true, [&](CUstream where) {
@@ -243,11 +241,10 @@ CUresult PersistentForm::prepare_run(const Work& work, const QuotaTable& quotas,
 
 CUresult PersistentForm::run(Work& work, uint64_t blocks) {
     smt::Launch launch;
-    uint32_t workers = 0, fits = 0;
-    SMT_TRY(describe(work, blocks, false, &launch, &workers));
-    SMT_TRY(fitting(parts_.dispatcher.driver(), work, &fits));
-    const uint32_t capacity = fits * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    const profiler::Placement placement = placement_of(quotas_, fits);
+    uint32_t workers = 0;
+    describe(work, blocks, false, &launch, &workers);
+    const uint32_t capacity = work.fits * multiprocessors_of(parts_.tenant, parts_.dispatcher);
+    const profiler::Placement placement = placement_of(quotas_, work.fits);
     const bool watched = blocks != 0 && parts_.learner.watches_slice(work, placement);
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld |
                    (parts_.tenant.trial.sweeps() || watched ? smt::kMapped : 0u);
