@@ -10,16 +10,16 @@ void Activity::begins(TimePoint now) {
     if (now - ended >= schedule::kLeastPause) {
         const std::lock_guard lock(mutex_);
         if (pauses_.size() == kMostPauses) pauses_.pop_front(), ++forgotten_;
-        pauses_.push_back(
-            {ended, now, launches_.load(std::memory_order_relaxed), over_.load(std::memory_order_relaxed)});
+        pauses_.push_back({ended, now, launches_then_.load(std::memory_order_relaxed),
+                           over_then_.load(std::memory_order_relaxed)});
     }
     began_.store(now, std::memory_order_release);
 }
 
-void Activity::ends(TimePoint now, uint64_t launches, uint64_t over) {
+void Activity::ends(TimePoint now) {
     ended_.store(now, std::memory_order_relaxed);
-    launches_.store(launches, std::memory_order_relaxed);
-    over_.store(over, std::memory_order_relaxed);
+    launches_then_.store(launches(), std::memory_order_relaxed);
+    over_then_.store(over(), std::memory_order_relaxed);
     streams_.fetch_sub(1, std::memory_order_acq_rel);
 }
 

@@ -23,16 +23,21 @@ public:
     using TimePoint = schedule::TimePoint;
     static constexpr size_t kMostPauses = 64;  // kept for the next decision; the oldest are only counted
 
-    void begins(TimePoint now);                                  // a stream has work
-    void ends(TimePoint now, uint64_t launches, uint64_t over);  // and none any more; launches so far
-    schedule::Activity take();                                   // pauses since the last call
+    void begins(TimePoint now);  // a stream has work
+    void ends(TimePoint now);    // and none any more
+    schedule::Activity take();   // pauses since the last call
+    void launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
+    void end_launch() { over_.fetch_add(1, std::memory_order_relaxed); }
+    uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }  // so far
+    uint64_t over() const { return over_.load(std::memory_order_relaxed); }          // of them
 
 private:
+    std::atomic<uint64_t> launches_{0}, over_{0};
     std::atomic<int> streams_{0};  // that have work
     // What a begin reads is that of the end before it: streams_ orders them.
     std::atomic<TimePoint> began_{}, ended_{};
-    std::atomic<uint64_t> launches_{0}, over_{0};  // at that end
-    std::mutex mutex_;                             // guards the rest
+    std::atomic<uint64_t> launches_then_{0}, over_then_{0};  // at that end
+    std::mutex mutex_;                                       // guards the rest
     std::deque<schedule::Pause> pauses_;
     uint64_t forgotten_ = 0;
 };

@@ -34,35 +34,20 @@ CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
 
 }  // namespace
 
-ControlMemory::~ControlMemory() {
-    for (const Piece& piece : free_) {
-        driver_.cuMemFree_v2(piece.control);
-        driver_.cuMemFree_v2(piece.map);
-    }
-}
-
 CUresult ControlMemory::take(Piece* piece) {
-    {
-        std::lock_guard lock(mutex_);
-        if (!free_.empty()) {
-            *piece = free_.back();
-            free_.pop_back();
-            return CUDA_SUCCESS;
-        }
-    }
-    Piece fresh;
-    SMT_TRY(driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control)));
-    CUresult status = driver_.cuMemAlloc_v2(&fresh.map, uint64_t{map_entries_} * sizeof(smt::Mapping));
-    if (status != CUDA_SUCCESS)
-        driver_.cuMemFree_v2(fresh.control);
+    Piece taken;
+    SMT_TRY(controls_.take(&taken.control));
+    const CUresult status = maps_.take(&taken.map);
+    if (status == CUDA_SUCCESS)
+        *piece = taken;
     else
-        *piece = fresh;
+        controls_.give(taken.control);
     return status;
 }
 
 void ControlMemory::give(const Piece& piece) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(piece);
+    controls_.give(piece.control);
+    maps_.give(piece.map);
 }
 
 ControlBlock::~ControlBlock() {

@@ -8,19 +8,17 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "driver_api.gen.h"
 #include "rewriter/device/smt_worker.h"
+#include "runtime/dispatch/memory_pool.h"
 
 namespace smt::runtime::dispatch {
 
 using QuotaTable = std::vector<uint8_t>;  // by SM; kNoQuota: as many as fit
 
-// Device memory for control blocks. Any thread. Memory that is given back is kept for the next stream:
-// cuMemFree blocks until the context is idle and keeps all other calls out meanwhile, including the call that
-// would end a wait.
+// Device memory for control blocks and their mapping rings. Any thread.
 class ControlMemory {
 public:
     struct Piece {
@@ -29,21 +27,18 @@ public:
     };
     // `map_entries`: size of each piece's mapping ring, a power of two.
     ControlMemory(const DriverApi& driver, uint32_t map_entries)
-        : driver_(driver), map_entries_(map_entries) {}
-    ~ControlMemory();  // precondition: no stream is left
-    ControlMemory(const ControlMemory&) = delete;
-    ControlMemory& operator=(const ControlMemory&) = delete;
+        : controls_(driver, sizeof(smt::Control)),
+          maps_(driver, uint64_t{map_entries} * sizeof(smt::Mapping)),
+          map_entries_(map_entries) {}
 
-    const DriverApi& driver() const { return driver_; }
+    const DriverApi& driver() const { return controls_.driver(); }
     uint32_t map_entries() const { return map_entries_; }
-    CUresult take(Piece* piece);  // contents are those of the last user
+    CUresult take(Piece* piece);
     void give(const Piece& piece);
 
 private:
-    const DriverApi& driver_;
+    MemoryPool controls_, maps_;
     const uint32_t map_entries_;
-    std::mutex mutex_;
-    std::vector<Piece> free_;
 };
 
 class ControlBlock {

@@ -6,7 +6,11 @@
 
 namespace smt::runtime::dispatch {
 
+Detour::Detour(const DriverApi& driver, CUstream home, Supplies& supplies, Refused refused)
+    : driver_(driver), supplies_(supplies), home_(home), at_(home), note_refused_(std::move(refused)) {}
+
 Detour::~Detour() {
+    for (const auto& [set, stream] : streams_) driver_.cuStreamDestroy_v2(stream);
     if (way_) driver_.cuEventDestroy_v2(way_);
 }
 
@@ -34,11 +38,30 @@ CUresult Detour::go(CUstream to) {
 
 CUresult Detour::follow(CUstream from) { return from == at_ ? CUDA_SUCCESS : order(from, at_); }
 
+// The stream of the set, made on its first use.
+CUresult Detour::find(const SmSet* set, CUstream* away) {
+    const auto known = streams_.find(set);
+    if (known != streams_.end()) {
+        *away = known->second;
+        return CUDA_SUCCESS;
+    }
+    int priority = 0;
+    driver_.cuStreamGetPriority(home_, &priority);
+    SMT_TRY(supplies_.sm_sets().make_stream(set, priority, away));
+    streams_.emplace(set, *away);
+    return CUDA_SUCCESS;
+}
+
+CUresult Detour::leave(const SmSet* set, CUstream* away) {
+    SMT_TRY(find(set, away));
+    return order(home_, *away);
+}
+
 // Where there is no way to `set` the launch is at home.
 CUresult Detour::depart(const SmSet* set, const void* kernel, CUstream* where) {
     CUstream away = nullptr;
-    const bool leaves = set && (refused_.empty() || !refused_.contains(kernel)) &&
-                        side_.find(home_, set, &away) == CUDA_SUCCESS;
+    const bool leaves =
+        set && (refused_.empty() || !refused_.contains(kernel)) && find(set, &away) == CUDA_SUCCESS;
     *where = home_;
     if (any_at_home() && forget_thread()) SMT_TRY(follow(home_));
     if (leaves && go(away) == CUDA_SUCCESS) *where = away;

@@ -17,18 +17,25 @@
 // A launch that the driver refuses away is made at home, and its kernel stays at home from then on: a
 // cluster, or a cooperative grid, may need more SMs than there are.
 //
+// A launch that another caller makes may leave and come back by itself: a cooperative grid that needs more
+// SMs than its tenant has. Measured: about 1 us of CPU time on an H200 (docs/results.md#green-and-back).
+//
 // Graphs take no detour: their kernels run where they were instantiated, whatever stream they are launched
 // on.
 #pragma once
 
+#include <cuda.h>
+
 #include <atomic>
-#include <optional>
+#include <functional>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch/side_stream.h"
+#include "driver_api.gen.h"
+#include "runtime/dispatch/sm_sets.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
@@ -41,9 +48,10 @@ public:
     // Clusters of so many CTAs fit in the smallest set that a driver makes.
     static constexpr uint32_t kMostCluster = 8;
 
-    Detour(const DriverApi& driver, CUstream home, SideStream& side, Supplies& supplies)
-        : driver_(driver), side_(side), supplies_(supplies), home_(home), at_(home) {}
-    ~Detour();
+    // `refused`: is called once for each kernel that the driver refuses away, with its error.
+    using Refused = std::function<void(CUresult)>;
+    Detour(const DriverApi& driver, CUstream home, Supplies& supplies, Refused refused);
+    ~Detour();  // precondition: nothing runs away from home
     Detour(const Detour&) = delete;
     Detour& operator=(const Detour&) = delete;
 
@@ -63,6 +71,7 @@ public:
     // SMs that launches are confined to now; 0: all.
     unsigned multiprocessors() const { return confines() ? set_->count() : 0; }
 
+    CUstream home() const { return home_; }
     CUstream where() const { return at_; }
     // A launch by `launch(stream)`. `confinable` false: at home.
     template <class Launch>
@@ -80,10 +89,13 @@ public:
     // For a launch that another caller makes: `*where` is home if there is no set, or `kernel` was refused.
     CUresult depart(const SmSet* set, const void* kernel, CUstream* where);
     void refuse(const void* kernel, CUresult why) {
-        if (refused_.insert(kernel).second) refusal_ = why;
+        if (refused_.insert(kernel).second) note_refused_(why);
     }
-    // Why the last kernel was refused; nothing: none was since the last call.
-    std::optional<CUresult> refusal() { return std::exchange(refusal_, std::nullopt); }
+
+    // A single launch on `*away`, behind all that is at home now, and in front of all that follows. `set`
+    // null: on all SMs.
+    CUresult leave(const SmSet* set, CUstream* away);
+    CUresult come_back(CUstream away) { return order(away, home_); }
 
     CUresult go_home() { return go(home_); }
     // The same for a thread that enqueues something there then, without the lock.
@@ -100,20 +112,21 @@ private:
     }
     CUresult order(CUstream first, CUstream then);
     CUresult go(CUstream to);
+    CUresult find(const SmSet* set, CUstream* away);
     bool forget_thread();
 
     const DriverApi& driver_;
-    SideStream& side_;
     Supplies& supplies_;
     std::atomic<int> wanted_{0}, supplied_{0};
     SmSetPointer set_;
     const CUstream home_;
     CUstream at_;
-    CUevent way_ = nullptr;                 // made on demand
+    CUevent way_ = nullptr;  // made on demand
+    std::map<const SmSet*, CUstream> streams_;
     std::vector<std::thread::id> threads_;  // at home
     std::atomic<size_t> at_home_{0};        // their number
     std::set<const void*> refused_;
-    std::optional<CUresult> refusal_;
+    const Refused note_refused_;
 };
 
 }  // namespace smt::runtime::dispatch

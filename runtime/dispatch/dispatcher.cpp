@@ -25,7 +25,7 @@ constexpr int kTopUpsFed = 4;                // within the time for which the GP
 constexpr auto kLeastRest = 25us;
 // In a solo session, after the last work. Longer than the time between two launches of a program that waits
 // for each result: to wake the thread would cost the program more than the launch.
-constexpr auto kSoloLingers = 1ms;
+constexpr schedule::Duration kSoloLingers = 1ms;
 
 schedule::Device device_of(device::Device& device) {
     const auto attribute = [&](CUdevice_attribute which) {
@@ -66,7 +66,7 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
 
 Dispatcher::~Dispatcher() {
     {
-        std::lock_guard lock(mutex_);
+        const WantedMutex::Lock lock(mutex_);
         ending_ = true;
         device_.disturb();
     }
@@ -77,14 +77,15 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::note_decisions() {
     const std::string sums = policy_.durations();
     if (sums.empty()) return;
-    notes_.note({}, fmt::format("{}; launches waited for {} of them, and {} had no need to", sums,
-                                asked_.exchange(0), unasked_.exchange(0)));
+    const auto [asked, unasked] = begins_.take();
+    notes_.note(
+        {}, fmt::format("{}; launches waited for {} of them, and {} had no need to", sums, asked, unasked));
 }
 
 // ---- For sessions and streams
 
 void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     policy_.record(std::move(recorder));
 }
 
@@ -92,7 +93,7 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     const bool ahead = !device_.properties().keeps_sessions_apart;
     for (const int part : policy->parts(policy_.snapshot().device))
         if (ahead) supplies_.places_for(part);
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     note_decisions();
     end_unasked();
     policy_.adopt(std::move(policy));
@@ -110,24 +111,25 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
 }
 
 void Dispatcher::set_terms(Tenant& tenant, int priority, double weight) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     tenant.priority.store(priority);
     tenant.weight.store(weight);
-    end_unasked();
-    weigh_tenants();
-    decide();
-    device_.disturb();
+    company_changes();
 }
 
 void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     tenants_.enter(tenant);
     weigh_tenants();
 }
 
 void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     tenants_.exit(tenant);
+    company_changes();
+}
+
+void Dispatcher::company_changes() {
     end_unasked();
     weigh_tenants();
     decide();
@@ -135,7 +137,7 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
 }
 
 void Dispatcher::ended(const std::shared_ptr<Tenant>& tenant) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     tenants_.ended(tenant);
     weigh_tenants();
 }
@@ -150,7 +152,7 @@ void Dispatcher::weigh_tenants() {
 }
 
 void Dispatcher::join(ManagedStream& stream) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     if (!thread_.joinable()) {
         const std::string why = thread_.serve({"dispatcher", ""}, [this] { run(); });
         if (!why.empty()) throw std::runtime_error(why);
@@ -163,7 +165,7 @@ void Dispatcher::join(ManagedStream& stream) {
 }
 
 void Dispatcher::leave(ManagedStream& stream) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     const auto left = std::find_if(members_.begin(), members_.end(),
                                    [&](const Member& each) { return each.stream == &stream; });
     if (left != members_.end()) {
@@ -177,25 +179,24 @@ void Dispatcher::leave(ManagedStream& stream) {
 }
 
 void Dispatcher::arrived(ManagedStream& stream) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     quiesce_.launched(stream.tenant().session);
-    asked_.fetch_add(1, std::memory_order_relaxed);
+    begins_.asked();
     decide();
     device_.disturb();
 }
 
-// A stream that has begun to work after the thread's last look finds looks_ false, and wakes the thread.
 void Dispatcher::began_unasked() {
-    unasked_.fetch_add(1, std::memory_order_relaxed);
-    if (!looks_.load()) look_again();
+    begins_.unasked();
+    if (attention_.misses_begins()) look_again();
 }
 
 void Dispatcher::kept_back() {
-    if (!tops_up_.load()) look_again();
+    if (attention_.misses_kept_back()) look_again();
 }
 
 void Dispatcher::look_again() {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     device_.disturb();
 }
 
@@ -203,7 +204,7 @@ void Dispatcher::look_again() {
 
 void Dispatcher::run() {
     device_.enter_thread();
-    std::unique_lock lock(mutex_);
+    WantedMutex::Hold lock = mutex_.take();
     policy_.forget_study();
     while (!ending_) {
         if (look() || now() >= policy_.ask_again()) decide();
@@ -218,37 +219,33 @@ void Dispatcher::run() {
     }
 }
 
-void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
+void Dispatcher::rest(WantedMutex::Hold& lock) {
     const bool keeps_clock = device_.properties().keeps_clock;
     const schedule::TimePoint begin = schedule::Clock::now();
-    bool news = pending();
-    if (news) last_work_ = begin;
-    news |= !keeps_clock && solo_.tenant() && begin - last_work_ < kSoloLingers;
-    if (!news) {
-        looks_.store(false);
-        news = pending();
-    }
-    if (news) looks_.store(true);
+    const bool lingers = !keeps_clock && solo_.tenant();
+    const bool news = attention_.to_begins(lingers ? kSoloLingers : schedule::Duration::zero(),
+                                           [this] { return pending(); });
     if (news && !keeps_clock) {
         lock.unlock();
         do device::nap();
-        while (wanted_.load(std::memory_order_relaxed) > 0);
+        while (mutex_.wanted());
         lock.lock();
         notes_.note_if_long({}, "without a core, or others had its lock", begin);
         return;
     }
     const schedule::TimePoint next = now() + (news ? kLook : poll_interval()), ask = policy_.ask_again();
-    device_.rest(lock, std::min(next, ask), news || tops_up_.load() || ask != schedule::TimePoint::max());
-    looks_.store(true);
+    device_.rest(lock, std::min(next, ask),
+                 news || !attention_.misses_kept_back() || ask != schedule::TimePoint::max());
+    attention_.awake();
 }
 
-// A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
 schedule::Duration Dispatcher::poll_interval() {
-    tops_up_.store(false);
-    std::optional<schedule::Duration> fed;
-    for (const Member& each : members_)
-        if (const auto work = each.stream->keeps_back()) fed = std::min(*work, fed.value_or(*work));
-    tops_up_.store(fed.has_value());
+    const std::optional<schedule::Duration> fed = attention_.to_kept_back([this] {
+        std::optional<schedule::Duration> least;
+        for (const Member& each : members_)
+            if (const auto work = each.stream->keeps_back()) least = std::min(*work, least.value_or(*work));
+        return least;
+    });
     if (settings_.gpu_time) return kWatch;
     if (!fed) return learning() ? kShortRest : kRest;
     const schedule::Duration most = settings_.ahead / kTopUps;
@@ -315,7 +312,7 @@ bool Dispatcher::look(Member& member, const schedule::Kernel& kernel) {
 }
 
 bool Dispatcher::watch_pairs() {
-    at_work_.clear();
+    std::vector<PairWatch::Seat> at_work;
     for (Member& member : members_) {
         PairWatch::Seat seat{.stream = member.stream->id()};
         if (!member.stream->describe(&seat.kernel) || seat.kernel.state == schedule::Kernel::State::kWaiting)
@@ -333,9 +330,9 @@ bool Dispatcher::watch_pairs() {
             if (!complete) member.stream->fill_up();
             return complete;
         };
-        at_work_.push_back(std::move(seat));
+        at_work.push_back(std::move(seat));
     }
-    const std::string text = pair_watch_.look(now(), at_work_);
+    const std::string text = pair_watch_.look(now(), at_work);
     if (!text.empty()) notes_.note({}, text);
     return !text.empty();
 }

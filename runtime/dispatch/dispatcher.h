@@ -14,14 +14,12 @@
 // Lock order: mutex_, then a stream's lock. A program's thread holds no stream's lock when it calls.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/attention.h"
 #include "runtime/dispatch/experiments.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/notes.h"
@@ -50,15 +48,12 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // What a tenant has from now on. Its streams keep their priority on the device's own scheduler.
     void set_terms(Tenant& tenant, int priority, double weight);
-    // Whether the policy wants short stops. Takes no lock.
+    // Of the policy (schedule/policy.h). Take no lock: also for a dispatcher that hangs.
+    const char* policy() const { return policy_.name(); }
     bool short_stops() const { return policy_.short_stops(); }
     schedule::Duration least_saved() const { return policy_.least_saved(); }
-    // Whether the policy tries out what it does not know of kernels. Takes no lock.
     bool explores() const { return policy_.explores(); }
-    // Whether the policy may stop tenants at all. Takes no lock.
-    bool may_stop() const { return policy_.may_stop(); }
-    // Takes no lock: also for a dispatcher that hangs.
-    const char* policy() const { return policy_.name(); }
+    bool may_stop() const { return policy_.may_stop(); }        // any tenant
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
     // When a session's client has connected, and at the session's end.
@@ -93,7 +88,7 @@ public:
     schedule::Duration ahead() const { return settings_.ahead; }
     Notes& notes() { return notes_; }
     Supplies& supplies() { return supplies_; }
-    Company& company() { return company_; }
+    Company& company() { return tenants_.company(); }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
@@ -101,11 +96,7 @@ public:
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
     const Solo& solo() const { return solo_; }
     void began_unasked();  // a stream in a solo session has begun to work
-    // Streams that began to work: by a question to the policy, or in a solo session.
-    struct Begins {
-        uint64_t asked = 0, unasked = 0;
-    };
-    Begins begins() const { return {asked_.load(), unasked_.load()}; }
+    Begins::Counts begins() const { return begins_.counts(); }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
     void kept_back();
     void look_again();  // look again soon: there is something to learn
@@ -123,8 +114,8 @@ private:
         schedule::TimePoint refill_again{};
     };
     void run();
-    void rest(std::unique_lock<std::mutex>& lock);  // until the next look
-    bool look();                                    // what the GPU has done. True: something has changed
+    void rest(WantedMutex::Hold& lock);  // until the next look
+    bool look();                         // what the GPU has done. True: something has changed
     bool look(Member& member, const schedule::Kernel& kernel);
     void refill(schedule::TimePoint now);
     bool watch_pairs();                  // true: something was learnt
@@ -151,9 +142,9 @@ private:
     enum class Outcome { kDone, kFailed, kNotNow };
     static Outcome carry_out(ManagedStream& stream, const Step& step);
     void weigh_tenants();
+    void company_changes();  // other tenants are present, or have other terms
 
-    std::unique_lock<std::mutex> lock_wanted();
-    void await_window(std::unique_lock<std::mutex>& lock, const Tenant& tenant);
+    void await_window(WantedMutex::Hold& lock, const Tenant& tenant);
     static bool can_quiesce(const Member& member);
     bool quiesces(const Member& member) const;
     static bool suspended(const Member& member);
@@ -163,25 +154,19 @@ private:
     const Settings settings_;
     Notes notes_;
     Supplies supplies_;
-    Company company_;
 
-    std::atomic<bool> tops_up_{false};  // the thread looks again soon, for launches that are kept back
-    std::atomic<bool> looks_{true};     // the thread looks again soon, for work that begins
+    Attention attention_;
     Solo solo_;
-    std::atomic<uint64_t> asked_{0}, unasked_{0};
-    std::atomic<int> wanted_{0};  // program threads that want mutex_
-    std::mutex mutex_;            // guards the rest
+    Begins begins_;
+    WantedMutex mutex_;  // guards the rest
     PolicyInForce policy_;
     Experiments experiments_;
     PairWatch pair_watch_;
-    std::vector<PairWatch::Seat> at_work_;  // for it; kept for its memory
     Tenants tenants_;
     std::vector<Member> members_;
     QuiesceWindows quiesce_;
-    std::condition_variable told_;       // for waits in begin_quiesce()
     schedule::TimePoint read_again_{};   // earliest next read of mappings
     schedule::TimePoint write_again_{};  // earliest next write of GPU times
-    schedule::TimePoint last_work_{};    // that the thread has seen, by the host's clock
     bool ending_ = false;
     Thread thread_;  // started for the first stream
 };

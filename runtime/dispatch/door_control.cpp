@@ -61,27 +61,6 @@ smt::DoorStep door_step(const DoorPace& pace, bool decides, bool decided) {
             decided ? pace.early : std::min(pace.early, kMostUndecided)};
 }
 
-DoorMemory::~DoorMemory() {
-    for (const CUdeviceptr memory : free_) driver_.cuMemFree_v2(memory);
-}
-
-CUresult DoorMemory::take(CUdeviceptr* memory) {
-    {
-        std::lock_guard lock(mutex_);
-        if (!free_.empty()) {
-            *memory = free_.back();
-            free_.pop_back();
-            return CUDA_SUCCESS;
-        }
-    }
-    return driver_.cuMemAlloc_v2(memory, kBytes);
-}
-
-void DoorMemory::give(CUdeviceptr memory) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(memory);
-}
-
 DoorControl::~DoorControl() {
     if (base_) memory_.give(base_);
 }

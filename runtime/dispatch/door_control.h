@@ -15,37 +15,23 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "driver_api.gen.h"
 #include "rewriter/device/door.h"
+#include "runtime/dispatch/memory_pool.h"
 
 namespace smt::runtime::dispatch {
 
-// Device memory for the words. Any thread. What is given back is kept for the next stream, as in
-// ControlMemory.
-class DoorMemory {
+// Device memory for the words. Any thread.
+class DoorMemory : public MemoryPool {
 public:
     static constexpr uint64_t kFrontiers = 1u << 14;
     static constexpr uint64_t kStopWords = 64;
     static constexpr uint64_t kFrontiersAt = kStopWords * sizeof(uint32_t);
     static constexpr uint64_t kBytes = kFrontiersAt + kFrontiers * sizeof(uint32_t);
 
-    explicit DoorMemory(const DriverApi& driver) : driver_(driver) {}
-    ~DoorMemory();  // precondition: no stream is left
-    DoorMemory(const DoorMemory&) = delete;
-    DoorMemory& operator=(const DoorMemory&) = delete;
-
-    const DriverApi& driver() const { return driver_; }
-    CUresult take(CUdeviceptr* memory);  // contents are those of the last user
-    void give(CUdeviceptr memory);
-
-private:
-    const DriverApi& driver_;
-    std::mutex mutex_;
-    std::vector<CUdeviceptr> free_;
+    explicit DoorMemory(const DriverApi& driver) : MemoryPool(driver, kBytes) {}
 };
 
 // At which pace units of a launch are admitted.

@@ -53,8 +53,7 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
     const smt::DoorLaunch door = doors_.next_run(unit_at(work.done), unit_at(work.done + work.covered), pace,
                                                  !work.endures, &work.run);
     work.early = door.step.early;
-    work.chunk = 1;
-    work.tickets = 0;
+    work.tickets = {};
     work.ctas = work.fits;
     parts_.learner.begin(work);
     work.parameters.resize(work.function->launch_offset + sizeof door);
@@ -70,7 +69,6 @@ CUresult DoorForm::launch(Work& work, uint64_t blocks) {
             return parts_.dispatcher.driver().cuLaunchKernelEx(&config, work.function->function, nullptr,
                                                                whole);
         });
-    note_refusal();
     if (status != CUDA_SUCCESS) doors_.take_back();  // the runs in flight are one behind the other
     return status;
 }
@@ -93,7 +91,7 @@ bool DoorForm::worth_stopping(const Work& work) const {
     if (block_ps == 0 || work.done != 0 || work.function->waits) return true;
     const double saved = static_cast<double>(work.left()) *
                          (static_cast<double>(block_ps) - static_cast<double>(kRefusedPs)) / 1e3;
-    return saved > std::chrono::duration<double, std::nano>(parts_.dispatcher.least_saved()).count();
+    return saved > schedule::ns_of(parts_.dispatcher.least_saved());
 }
 
 CUresult DoorForm::stop(bool /*inside*/) { return doors_.stop(parts_.dispatcher.supplies().control()); }

@@ -43,10 +43,6 @@ struct Sms {
     std::vector<uint32_t> places;
 };
 std::unique_ptr<Decider> make_stress(uint64_t seed, Sms sms);
-std::unique_ptr<Decider> make_slices(uint64_t blocks_per_sm, Sms sms);
-std::unique_ptr<Decider> make_sweep(Sms sms);
-std::unique_ptr<Decider> make_halves(Sms sms);
-std::unique_ptr<Decider> make_side_by_side(std::shared_ptr<Pairing> plan, uint64_t stream, Sms sms);
 
 // Those of one server.
 class Experiments {

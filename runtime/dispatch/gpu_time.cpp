@@ -12,14 +12,12 @@ constexpr double kNewWeight = 1.0 / 8;  // weight of one launch in what is known
 constexpr double kMostLonger = 8;       // times what is known: more than that has another cause
 constexpr size_t kMostUnmanaged = 4096;
 
-double nanoseconds_of(schedule::Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
-
 }  // namespace
 
 // ---- Company
 
 void Company::advance(TimePoint now) {
-    const double passed = nanoseconds_of(now - seen_);
+    const double passed = schedule::ns_of(now - seen_);
     if (passed <= 0) return;
     seen_ = now;
     if (working_.size() > 1) together_ = now;

@@ -14,8 +14,7 @@ CUresult GraphForm::prepare(const Work& work, bool idle, bool* anew) {
 // What is left of it. Nothing is learnt of graphs.
 CUresult GraphForm::launch(Work& work) {
     work.covered = static_cast<uint32_t>(work.left());
-    work.chunk = 1;
-    work.tickets = 0;
+    work.tickets = {};
     work.ctas = work.fits;
     parts_.learner.begin(work).function = nullptr;
     graph_ = work.graph;

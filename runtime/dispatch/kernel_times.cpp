@@ -1,7 +1,5 @@
 #include "runtime/dispatch/kernel_times.h"
 
-#include <chrono>
-
 namespace smt::runtime::dispatch {
 
 void KernelTimes::over(const Which& which, bool one_wave, double expected_ns, bool ends) {
@@ -10,7 +8,7 @@ void KernelTimes::over(const Which& which, bool one_wave, double expected_ns, bo
 
 void KernelTimes::settle(bool at_work, TimePoint now) {
     const bool ended = !over_.empty();
-    if (ended && at_work_) divide(std::chrono::duration<double, std::nano>(now - since_).count());
+    if (ended && at_work_) divide(schedule::ns_of(now - since_));
     if (ended || !at_work_) since_ = now;
     over_.clear();
     at_work_ = at_work;

@@ -74,7 +74,6 @@ protected:
     device::LaunchOf launch_of(const Work& work) const {  // for the driver's calls that make it
         return {parts_.tenant.session, work.entry.name, parts_.tenant.kernel_limit};
     }
-    void note_refusal();  // to the journal, if a kernel cannot be confined
     const Parts parts_;
 };
 

@@ -39,25 +39,21 @@ void LaunchQueue::marked(uint64_t marker) {
     ahead_.marked();
 }
 
-void LaunchQueue::over(uint64_t marker, TimePoint now) {
-    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(),
-                              [&](const Work& each) { return !over_at(each, marker); }),
-                 now);
+size_t LaunchQueue::over_at(uint64_t marker) const {
+    return count_first([&](const Work& each) { return each.marker && each.marker <= marker; });
 }
 
-void LaunchQueue::over_issued(uint32_t issued, TimePoint now) {
-    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(),
-                              [&](const Work& each) { return !issued_before(each, issued); }),
-                 now);
+size_t LaunchQueue::over_before(uint32_t launch) const {
+    return count_first([&](const Work& each) { return static_cast<int32_t>(each.launch - launch) < 0; });
+}
+
+void LaunchQueue::forget(size_t count, TimePoint now) {
+    const auto last = in_flight_.begin() + static_cast<ptrdiff_t>(count);
+    ahead_.ended(in_flight_.begin(), last, now, !waiting_.empty());
+    in_flight_.erase(in_flight_.begin(), last);
     if (!in_flight_.empty()) return;
     unmarked_ = 0;
     ahead_.marked();
-}
-
-void LaunchQueue::forget_until(Works::iterator last, TimePoint now) {
-    if (last == in_flight_.begin()) return;
-    ahead_.ended(in_flight_.begin(), last, now, !waiting_.empty());
-    in_flight_.erase(in_flight_.begin(), last);
 }
 
 void LaunchQueue::put_back() {

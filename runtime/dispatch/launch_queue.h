@@ -4,6 +4,7 @@
 // Not thread-safe: guarded by its stream's lock.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -60,17 +61,11 @@ public:
     bool wants_marker(bool stops) const;
     bool tail(TimePoint now) const;  // no further launch follows; the last ones may have no marker
     void marked(uint64_t marker);
-    bool any_over(uint64_t marker) const {
-        return !in_flight_.empty() && in_flight_.front().marker && in_flight_.front().marker <= marker;
-    }
-    void over(uint64_t marker, TimePoint now);  // what is in front of it is over
-    void over_issued(uint32_t issued,
-                     TimePoint now);  // so are the first launches with the driver (Work::launch)
-    static bool over_at(const Work& work, uint64_t marker) { return work.marker && work.marker <= marker; }
-    // Counts wrap at 2^32.
-    static bool issued_before(const Work& work, uint32_t issued) {
-        return static_cast<int32_t>(work.launch - issued) < 0;
-    }
+    // So many of the launches in flight are over, as all in front of the marker is; or as all are that were
+    // issued before (Work::launch; counts wrap at 2^32).
+    size_t over_at(uint64_t marker) const;
+    size_t over_before(uint32_t launch) const;
+    void forget(size_t count, TimePoint now);  // of those in flight, which are over
     void put_back();  // what is in flight was stopped: what is left of it waits, in front
 
     // What is in flight now is followed by an operation that cannot look at a control block.
@@ -78,7 +73,11 @@ public:
     const Work* last_let_pass() const;  // the last such launch in flight; null: there is none
 
 private:
-    void forget_until(Works::iterator last, TimePoint now);
+    template <class IsOver>
+    size_t count_first(const IsOver& is_over) const {
+        const auto end = std::find_if_not(in_flight_.begin(), in_flight_.end(), is_over);
+        return static_cast<size_t>(end - in_flight_.begin());
+    }
 
     Works in_flight_, waiting_;
     LaunchAhead ahead_;  // the cost of what is in flight

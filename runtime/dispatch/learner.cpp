@@ -30,7 +30,7 @@ auto Learner::begin(Work& work) -> Launched& {
     launched.id = work.launch % kLaunchIds;
     launched.name = work.entry.name;
     launched.function = work.function;
-    launched.chunk = work.chunk;
+    launched.chunk = work.tickets.chunk;
     launched.shape = work.shape();
     launched.blocks = work.covered;
     return launched;
@@ -83,7 +83,7 @@ void Learner::learn_time(const Launched& launched) {
 void Learner::learn_slice(const Launched& launched) {
     const auto places = static_cast<uint64_t>(launched.placement.sms * launched.placement.ctas_per_sm);
     const std::optional<uint64_t> cost =
-        slice_cost_.next({launched.number, launched.began, launched.ended, launched.at_work,
+        slice_cost_.next({launched.slice_of, launched.began, launched.ended, launched.at_work,
                           std::min(places, launched.workers)});
     if (!cost) return;
     launched.function->known->sliced(launched.shape, *cost);
@@ -112,7 +112,7 @@ void Learner::forget_code() {
 }
 
 void Learner::take(ControlBlock& control, uint64_t stop_ns, bool goes_on) {
-    if (!learning_ && !dispatcher_.maps() && !tenant_.sweeps) return;
+    if (!learning_ && !dispatcher_.maps() && !tenant_.trial.sweeps()) return;
     std::vector<smt::Mapping> mappings;
     uint64_t lost = 0;
     if (control.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS) return;
@@ -188,19 +188,17 @@ void Learner::learn(Launched& launched, const std::vector<smt::Mapping>& workers
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     launched.seen += blocks;
     launched.at_work += time;
-    if (launched.slice && launched.seen == launched.blocks && function.known) {
+    if (launched.slice_of && launched.seen == launched.blocks && function.known) {
         learn_slice(launched);
         learn_time(launched);
     }
     if (launched.fits) learn_saturating(launched, workers);
     // With fewer CTAs blocks take less time.
-    if ((!tenant_.sweeps && !launched.slice && (launched.fits == 0 || launched.fits == ctas)) ||
+    if ((!tenant_.trial.sweeps() && !launched.slice_of && (launched.fits == 0 || launched.fits == ctas)) ||
         function.block_ns.load() == 0)
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
-    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_.stress ||
-        tenant_.halves || tenant_.timed)
-        return;
+    if (launched.seen != launched.blocks || !alone || !function.known || tenant_.trial.distorts()) return;
     function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);
 }
 

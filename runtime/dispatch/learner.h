@@ -32,16 +32,14 @@ public:
         // CTAs that fit on an SM. Not 0: SaturatingCtas tries those in `placement`.
         uint32_t fits = 0;
         uint64_t blocks = 0;  // that it runs
-        uint64_t alone = 0;   // Dispatcher::alone() when it began
+        // Dispatcher::alone() when it began; 0: it ran in part before, and no duration is learnt from it.
+        uint64_t alone = 0;
         bool stopped = false;
         bool begun_anew = false;  // blocks of it were ended before their end: nothing is learnt from it
-        // Of quota mode: a slice of the launch `number`, which is watched.
-        bool slice = false;
+        uint64_t slice_of =
+            0;              // of quota mode: it is a slice, which is watched, of this launch; 0: it is none
         bool even = false;  // the same number of CTAs on each SM of `placement`
-        uint64_t number = 0;
         bool by_itself = false;  // no other stream was at work meanwhile
-        // The launch ran in part before: no duration is learnt from it.
-        bool rest = false;
         // From the mappings read so far:
         uint64_t seen = 0;     // blocks
         uint64_t at_work = 0;  // ns of all workers

@@ -20,23 +20,19 @@ uint64_t next_id() {
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
     : dispatcher_(dispatcher),
       tenant_(std::move(tenant)),
-      stream_(stream),
       id_(next_id()),
-      side_stream_(dispatcher.driver(), dispatcher.supplies().sm_sets()),
-      detour_(dispatcher.driver(), stream, side_stream_, dispatcher.supplies()),
+      detour_(dispatcher.driver(), stream, dispatcher.supplies(),
+              [this](CUresult why) { dispatcher_.notes().refused(*tenant_, why); }),
       preemptor_(tenant_->tried() ? State::kStopped : State::kPassThrough),
       queue_(dispatcher.ahead()),
       markers_(dispatcher.driver(), dispatcher.supplies().words(), stream),
       learner_(dispatcher, *tenant_),
-      persistent_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
-      door_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
-      graph_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
-      gpu_time_(dispatcher.company(), tenant_->received),
-      times_(dispatcher.gpu_time() ? std::make_unique<KernelTimes>() : nullptr) {}
+      forms_({dispatcher, *tenant_, stream, markers_, learner_, detour_}),
+      account_(dispatcher, *tenant_),
+      samples_(markers_) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
-    note_work(false, now());
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.number) tenant_->window.give(each.number, {});
     }
@@ -44,13 +40,7 @@ ManagedStream::~ManagedStream() {
 
 CUresult ManagedStream::open() {
     SMT_TRY(markers_.open());
-    SMT_TRY(persistent_.open());
-    StreamWords& words = markers_.words();
-    words.reached.store(0);
-    for (std::atomic<uint64_t>& each : words.grown) each.store(0);
-    words.sampled.store(0);
-    words.frontier_sampled.store(0);
-    words.waits_over.store(0);
+    SMT_TRY(forms_.persistent().open());
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
 }
@@ -59,15 +49,8 @@ schedule::TimePoint ManagedStream::now() const { return dispatcher_.now(); }
 
 // ---- Launches, with mutex_ held
 
-bool ManagedStream::may_follow(const Work& work) {
-    const LaunchQueue::Works& in_flight = queue_.in_flight();
-    if (in_flight.empty()) return true;
-    return in_flight.back().function->form == work.function->form &&
-           form_of(work).may_follow(in_flight.size()) && form_of(work).follows(work, in_flight.front());
-}
-
 CUresult ManagedStream::issue(Work&& work) {
-    LaunchForm& form = form_of(work);
+    LaunchForm& form = forms_.of(work);
     const bool idle = queue_.in_flight().empty();
     bool anew = false;
     SMT_TRY(form.prepare(work, idle, &anew));
@@ -78,10 +61,10 @@ CUresult ManagedStream::issue(Work&& work) {
     const schedule::TimePoint now = work.issued = dispatcher_.now();
     if (idle) preemptor_.set_since(now);
     queue_.issued(std::move(work), now);
-    if (idle) note_gpu_time();
-    note_begin(now);
+    if (idle) settle_account();
+    note_begin();
     // The end of these launches is waited for.
-    const bool awaited = times_ || tenant_->preemptor.load(std::memory_order_relaxed) ||
+    const bool awaited = account_.watches_ends() || tenant_->preemptor.load(std::memory_order_relaxed) ||
                          dispatcher_.watches() || !form.may_follow(queue_.in_flight().size());
     if (awaited || queue_.wants_marker(stops_soon())) mark();
     // The launch has begun, whatever became of its marker: a fault may be its own, and the next call tells
@@ -92,7 +75,7 @@ CUresult ManagedStream::issue(Work&& work) {
 // What cannot be stopped must not follow what can: it would overtake what a stop leaves of that. Where a stop
 // would save little of that, too, it is not stopped any more.
 bool ManagedStream::will_endure(const Work& work) {
-    LaunchForm& form = form_of(work);
+    LaunchForm& form = forms_.of(work);
     if (tenant_->tried() || form.worth_stopping(work)) return false;
     const LaunchQueue::Works& in_flight = queue_.in_flight();
     if (in_flight.empty() || in_flight.back().endures) return true;
@@ -127,8 +110,9 @@ CUresult ManagedStream::get_ready() {
 
 void ManagedStream::top_up() {
     LaunchQueue::Works& waiting = queue_.waiting();
-    while (preemptor_.in(State::kPassThrough) && !waiting.empty() && !stays_ && !over_launch_ahead()) {
-        if (!may_follow(waiting.front())) {
+    while (preemptor_.in(State::kPassThrough) && !waiting.empty() && client_ == Client::kHere &&
+           !over_launch_ahead()) {
+        if (!forms_.may_follow(waiting.front(), queue_.in_flight())) {
             if (queue_.unmarked()) mark();
             return;
         }
@@ -167,7 +151,8 @@ bool ManagedStream::poll() {
     go_on();
     mark_tail();
     if (preemptor_.in(State::kPassThrough)) return had && !under_way();
-    if (!preemptor_.takes(Event::kOver) || markers_.reached() < markers_.last() || !persistent_.has_grown())
+    if (!preemptor_.takes(Event::kOver) || markers_.reached() < markers_.last() ||
+        !forms_.persistent().has_grown())
         return false;
     return settle() == CUDA_SUCCESS;
 }
@@ -184,7 +169,8 @@ bool ManagedStream::passes_through() {
 
 std::optional<schedule::Duration> ManagedStream::keeps_back() {
     std::lock_guard lock(mutex_);
-    if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty() || stays_) return std::nullopt;
+    if (!preemptor_.in(State::kPassThrough) || queue_.waiting().empty() || client_ != Client::kHere)
+        return std::nullopt;
     // Looks are the rarer the longer the end is overdue.
     return std::chrono::abs(queue_.fed_for(dispatcher_.now()));
 }
@@ -195,7 +181,6 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
     unmanaged_.confines_longer = confinement.longer_than;
     detour_.confine(confinement.stoppable && !tenant_->places ? confinement.multiprocessors : 0);
     queue_.limit(confinement.ahead);
-    long_stops_ = confinement.ahead == schedule::Confinement::kLongStops;
 }
 
 void ManagedStream::mark_what_is_there() {
@@ -231,27 +216,18 @@ bool ManagedStream::stop() {
     return stop_in_flight();
 }
 
-// The first launch is the one that runs. But all look at one word, and one that has checks and must not be
-// begun anew would leave its blocks, too.
-bool ManagedStream::ends_blocks_in_flight() {
-    const LaunchQueue::Works& in_flight = queue_.in_flight();
-    return form_of(in_flight.front()).ends_blocks(in_flight.front()) &&
-           std::ranges::all_of(in_flight,
-                               [](const Work& work) { return !work.function->checked || work.repeats; });
-}
-
 // In pass-through mode with launches in flight. False: not possible now.
 bool ManagedStream::stop_in_flight() {
     if (markers_.reached() < preemptor_.ready()) return false;
     const uint64_t said = dispatcher_.now_ns();
     LaunchQueue::Works& in_flight = queue_.in_flight();
-    LaunchForm& form = form_of(in_flight.front());
-    const bool inside = ends_blocks_in_flight();
+    LaunchForm& form = forms_.of(in_flight.front());
+    const bool inside = forms_.ends_blocks(in_flight);
     if (form.stop(inside) != CUDA_SUCCESS) return false;
     // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
     // is unknown what has run; the context is lost then.
     if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS || mark_by_write() != CUDA_SUCCESS)
-        gone_ = true;
+        client_ = Client::kGone;
     preemptor_.begin_stop({said, learner_.last().name, false, inside});
     preemptor_.take(Event::kStop, dispatcher_.now());
     return true;
@@ -259,9 +235,10 @@ bool ManagedStream::stop_in_flight() {
 
 CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     std::lock_guard lock(mutex_);
-    if (!preemptor_.takes(Event::kRun) || queue_.waiting().empty() || stays_) return CUDA_SUCCESS;
+    if (!preemptor_.takes(Event::kRun) || queue_.waiting().empty() || client_ != Client::kHere)
+        return CUDA_SUCCESS;
     Work& work = queue_.waiting().front();
-    LaunchForm& form = form_of(work);
+    LaunchForm& form = forms_.of(work);
     bool anew = false;
     SMT_TRY(form.prepare_run(work, quotas, &anew));
     if (anew) SMT_TRY(get_ready());
@@ -269,8 +246,8 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     SMT_TRY(mark_by_write());
     work.issued = dispatcher_.now();
     preemptor_.take(Event::kRun, work.issued);
-    note_gpu_time();
-    if (looks_on()) wake();  // the waiting thread polls from now on
+    settle_account();
+    if (looks_on()) waiters_.wake();  // the waiting thread polls from now on
     return CUDA_SUCCESS;
 }
 
@@ -282,10 +259,16 @@ CUresult ManagedStream::halt() {
 CUresult ManagedStream::halt_run() {
     if (!preemptor_.takes(Event::kHalt)) return CUDA_SUCCESS;
     const Work& work = queue_.waiting().front();
-    const bool inside = form_of(work).ends_blocks(work);
+    const bool inside = forms_.of(work).ends_blocks(work);
     preemptor_.begin_stop({dispatcher_.now_ns(), learner_.last().name, false, inside});
     preemptor_.take(Event::kHalt, preemptor_.since());  // tickets are refused: no further run or workers
-    return form_of(work).stop(inside);
+    return forms_.of(work).stop(inside);
+}
+
+bool ManagedStream::stop_what_runs() {
+    if (preemptor_.in(State::kPassThrough)) return !queue_.in_flight().empty() && stop_in_flight();
+    return preemptor_.in(State::kRunning) && markers_.reached() >= preemptor_.ready() &&
+           halt_run() == CUDA_SUCCESS;
 }
 
 CUresult ManagedStream::settle() {
@@ -298,25 +281,25 @@ CUresult ManagedStream::settle() {
         const uint64_t before = work.done;
         settle(work);
         learner_.ran(work, before, by_itself);
-        note_part(work, work.done - before, !stopped && !quotas, work.left() == 0);
+        account_.over(work, work.done - before, !stopped && !quotas, work.left() == 0);
     };
     if (preemptor_.in_quota_mode()) {
         LaunchQueue::Works& waiting = queue_.waiting();
-        LaunchForm& form = form_of(waiting.front());
+        LaunchForm& form = forms_.of(waiting.front());
         SMT_TRY(form.collect(waiting.front()));
         account(waiting.front(), [&](Work& work) { form.settle_run(work, halted); });
         if (waiting.front().left() == 0) waiting.pop_front();
     } else if (!queue_.in_flight().empty()) {
-        LaunchForm& form = form_of(queue_.in_flight().front());
+        LaunchForm& form = forms_.of(queue_.in_flight().front());
         SMT_TRY(form.collect(queue_.in_flight().front()));
         for (Work& each : queue_.in_flight()) account(each, [&](Work& work) { form.settle(work); });
     }
     queue_.put_back();
-    if (gone_) queue_.waiting().clear();
+    if (gone()) queue_.waiting().clear();
     const Preemptor::Stop& stop = preemptor_.stop();
-    learner_.take(persistent_.control(), stopped ? over - stop.said_ns : 0, queue_.first());
+    learner_.take(forms_.persistent().control(), stopped ? over - stop.said_ns : 0, queue_.first());
     learner_.placement().end();
-    const uint64_t lost = persistent_.take_lost();
+    const uint64_t lost = forms_.persistent().take_lost();
     if (stopped) learner_.stopped(stop, over, lost);
     const CUresult status = come_to_rest();
     tell_changed();
@@ -327,9 +310,9 @@ CUresult ManagedStream::settle() {
 CUresult ManagedStream::come_to_rest() {
     preemptor_.take(preemptor_.in(State::kPassThrough) ? Event::kRest : Event::kOver, dispatcher_.now());
     samples_.forget();
-    note_gpu_time();
+    settle_account();
     bool anew = false;
-    SMT_TRY(persistent_.rest(&anew));
+    SMT_TRY(forms_.persistent().rest(&anew));
     return anew ? get_ready() : CUDA_SUCCESS;
 }
 
@@ -342,12 +325,12 @@ bool ManagedStream::runs_with_quotas() const {
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {
     std::lock_guard lock(mutex_);
-    return runs_with_quotas() ? persistent_.change(quotas) : CUDA_SUCCESS;
+    return runs_with_quotas() ? forms_.persistent().change(quotas) : CUDA_SUCCESS;
 }
 
 CUresult ManagedStream::grow(uint32_t workers) {
     std::lock_guard lock(mutex_);
-    return runs_with_quotas() ? persistent_.send(queue_.waiting().front(), workers) : CUDA_SUCCESS;
+    return runs_with_quotas() ? forms_.persistent().send(queue_.waiting().front(), workers) : CUDA_SUCCESS;
 }
 
 // As many workers as the device has room for. Fewer might all arrive where other workers have left, and not
@@ -356,15 +339,16 @@ CUresult ManagedStream::fill_up() {
     std::lock_guard lock(mutex_);
     if (!runs_with_quotas()) return CUDA_SUCCESS;
     Work& work = queue_.waiting().front();
-    return persistent_.send(work,
-                            std::max<uint32_t>(1, work.fits) * multiprocessors_of(*tenant_, dispatcher_));
+    const uint32_t workers = std::max<uint32_t>(1, work.fits) * multiprocessors_of(*tenant_, dispatcher_);
+    return forms_.persistent().send(work, workers);
 }
 
 uint64_t ManagedStream::residents() {
     std::lock_guard lock(mutex_);
     uint64_t workers = 0;
     if (!runs_with_quotas() || markers_.reached() < preemptor_.ready()) return 0;
-    const CUresult status = persistent_.control().read_residents(dispatcher_.device().errands(), &workers);
+    const CUresult status =
+        forms_.persistent().control().read_residents(dispatcher_.device().errands(), &workers);
     return status == CUDA_SUCCESS ? workers : 0;
 }
 
@@ -383,7 +367,7 @@ void ManagedStream::read_mappings() {
 // Not while a stop is under way, which reading would delay; all is read at its end. Nor in a quota-mode run:
 // a worker may have its entry and not have filled it yet, and the run's end is soon enough.
 void ManagedStream::learn_now() {
-    if (!preemptor_.takes(Event::kOver)) learner_.take(persistent_.control(), 0, queue_.first());
+    if (!preemptor_.takes(Event::kOver)) learner_.take(forms_.persistent().control(), 0, queue_.first());
 }
 
 Placement::Sums ManagedStream::placement() {
@@ -395,7 +379,7 @@ void ManagedStream::forget_code() {
     const Lock lock = spin_lock(mutex_);
     learn_now();  // the last chance
     learner_.forget_code();
-    if (times_) times_->forget_code();
+    account_.forget_code();
 }
 
 }  // namespace smt::runtime::dispatch

@@ -30,16 +30,14 @@
 // A kernel with a door has launches like a managed kernel's, but no quotas: the door can only stop them. So
 // does a graph whose kernels have doors.
 //
-// Parts: launch_queue.h has the launches; preemptor.h whether they pass, stop or wait; launch_form.h how they
-// are launched and stopped; learner.h what they teach. program_side.cpp has what the program's threads call,
-// unmanaged_side.cpp what they do around unmanaged launches, progress.cpp what policies see, watched.cpp what
-// the watch of endless kernels sees and a process that takes over gets, and managed_stream.cpp the rest.
+// program_side.cpp has what the program's threads call, unmanaged_side.cpp what they do around unmanaged
+// launches, progress.cpp what policies see, watched.cpp what the watch of endless kernels sees and a process
+// that takes over gets, and managed_stream.cpp the rest.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,18 +46,15 @@
 #include <vector>
 
 #include "runtime/device/held_up.h"
-#include "runtime/dispatch/door_form.h"
-#include "runtime/dispatch/gpu_time.h"
-#include "runtime/dispatch/graph_form.h"
-#include "runtime/dispatch/kernel_times.h"
-#include "runtime/dispatch/kernel_watch.h"
+#include "runtime/dispatch/account.h"
+#include "runtime/dispatch/detour.h"
+#include "runtime/dispatch/launch_forms.h"
 #include "runtime/dispatch/launch_queue.h"
-#include "runtime/dispatch/persistent_form.h"
 #include "runtime/dispatch/preemptor.h"
-#include "runtime/dispatch/side_stream.h"
-#include "runtime/dispatch/ticket_samples.h"
+#include "runtime/dispatch/progress_samples.h"
 #include "runtime/dispatch/unmanaged.h"
 #include "runtime/dispatch/wait_list.h"
+#include "runtime/dispatch/waiters.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::dispatch {
@@ -91,9 +86,9 @@ public:
     void over(uint32_t issued);
     void forget_code();  // precondition: no launch is unfinished. Launched kernels may be unloaded
     bool held_back();    // launches are unfinished that the driver does not know of
-    // For a single launch that stands in the stream's order and runs elsewhere (side_stream.h).
-    CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
-    CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
+    // For a single launch that stands in the stream's order and runs elsewhere (detour.h).
+    CUresult leave(const SmSet* set, CUstream* away);
+    CUresult come_back(CUstream away);
     // Before something is enqueued on the stream that need not wait for launches, and after anything is.
     CUresult come_home();
     void left_home();
@@ -176,52 +171,33 @@ private:
     static constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
 
     // With mutex_ held, as all below.
-    LaunchForm& form_of(const Work& work) {
-        if (work.graph) return graph_;
-        return work.function->has_door() ? static_cast<LaunchForm&>(door_) : persistent_;
-    }
-    bool may_follow(const Work& work);  // what is in flight
     CUresult issue(Work&& work);
     bool will_endure(const Work& work);
     CUresult mark();
     CUresult mark_by_write();
     CUresult mark_before(uint64_t* before);
     void look_at_tickets();
-    void look_at_frontier(const Work& work);
     CUresult get_ready();
     void prune();
     void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor
     void top_up();     // hands launches to the driver up to the launch-ahead limit
     void go_on();      // prune() and top_up()
     bool over_launch_ahead();
+    bool gone() const { return client_ == Client::kGone; }
     bool under_way() const {
         return !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || unmanaged_.entering != 0;
     }
     bool runs_with_quotas() const;
     bool stops_soon() const;  // the tenant is preemptible, and its stops are to be short
     bool stop_in_flight();
-    bool ends_blocks_in_flight();
     CUresult halt_run();
+    bool stop_what_runs();  // true: a stop was written for it now
     CUresult settle();
-    // GPU time received (gpu_time.h): of launches that are over, and of those in flight that are about to be
-    // forgotten because they are over.
-    void note_gpu_time();
-    // So many blocks of the work are over. `whole`: it was not stopped within. `ends`: no block is left.
-    void note_part(const Work& work, uint64_t blocks, bool whole, bool ends);
-    void note_end();  // a launch is over
-    // Of a service: whether the stream has work, as describe() says it; for Tenant::activity.
-    void note_begin(schedule::TimePoint now);
+    void settle_account();
+    // Of a service: whether the stream has work, as describe() says it. `reached`: the last marker known.
+    void note_begin();
     void note_work(uint64_t reached);
-    void note_work(bool works, schedule::TimePoint now);
-    bool one_wave(const UnmanagedLaunch& launch);
-    template <class Over>
-    void note_over(const Over& over) {
-        for (const Work& each : queue_.in_flight()) {
-            if (!over(each)) break;
-            const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
-            note_part(each, each.left(), !tried, true);
-        }
-    }
+    void forget(size_t over);  // so many of the launches in flight
     CUresult come_to_rest();
     void learn_now();  // reads mappings, unless a stop or a run is under way
 
@@ -242,9 +218,8 @@ private:
     bool await_soon(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number);
     CUresult await_change(Lock& lock);
-    CUresult park(Lock& lock);
+    CUresult sleep(Lock& lock);
     void tell_changed();  // wakes the threads that wait for it, and announces that to the device
-    void wake();          // wakes them only
     bool looks_on() const;
     void say_held_up(std::optional<device::HeldUp>* held_up) const;
 
@@ -252,50 +227,31 @@ private:
     bool at_wait();  // a wait holds it up, with nothing unfinished in front
     void end_waits();
     void describe(const Work& work, schedule::Kernel* kernel) const;
-    void note_received(schedule::Kernel* kernel);
     void estimate(const Work& work, schedule::Kernel* kernel) const;
     uint32_t usual_ctas(const Work& work) const;
 
-    struct Waits {
-        WaitList list;                 // not known to be over
-        std::atomic<bool> any{false};  // list is not empty
-        std::mutex enqueuing;          // held while a wait is enqueued; taken before mutex_
-    };
-    struct Changes {
-        std::condition_variable happened;
-        std::atomic<uint64_t> count{0};  // for threads that poll instead of sleeping
-    };
+    enum class Client { kHere, kMoves, kGone };  // kMoves: another process launches what waits here
 
     Dispatcher& dispatcher_;
     const std::shared_ptr<Tenant> tenant_;
-    const CUstream stream_;
     const uint64_t id_;
-    SideStream side_stream_;
     Detour detour_;
-    Waits waits_;
+    std::mutex enqueuing_;  // held while a wait is enqueued; taken before mutex_
     enum : uint8_t { kHeard = 0, kBegan = 1, kStops = 2, kKeepsQuotas = 4 };
     std::atomic<uint8_t> unheard_{kHeard};
 
     std::mutex mutex_;  // guards the rest
-    Changes changes_;
+    WaitList waits_;    // not known to be over
+    Waiters waiters_;
     Preemptor preemptor_;
     LaunchQueue queue_;
     Markers markers_;
     Learner learner_;
-    PersistentForm persistent_;
-    DoorForm door_;
-    GraphForm graph_;
+    LaunchForms forms_;
     UnmanagedSide unmanaged_;
-    GpuTime gpu_time_;
-    const std::unique_ptr<KernelTimes> times_;  // null: not asked for
-    TicketSamples samples_;
-    uint64_t frontiers_asked_ = 0;
-    uint32_t frontier_ = 0;      // at the last look
-    bool works_ = false;         // that is noted for a service
-    bool gone_ = false;          // its client
-    bool stays_ = false;         // what waits here is launched by another process
-    bool long_stops_ = false;    // Confinement::kLongStops
-    std::string waits_because_;  // the policy's reason for the wait
+    Account account_;
+    ProgressSamples samples_;
+    Client client_ = Client::kHere;
     // Error of a launch that had to wait; the program's next call returns it.
     CUresult failed_ = CUDA_SUCCESS;
 };

@@ -190,26 +190,18 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Decider> make_sweep(Sms sms) { return std::make_unique<Sweep>(std::move(sms)); }
-std::unique_ptr<Decider> make_halves(Sms sms) { return std::make_unique<Halves>(std::move(sms)); }
-std::unique_ptr<Decider> make_slices(uint64_t blocks_per_sm, Sms sms) {
-    return std::make_unique<Slices>(blocks_per_sm, std::move(sms));
-}
-std::unique_ptr<Decider> make_side_by_side(std::shared_ptr<Pairing> plan, uint64_t stream, Sms sms) {
-    return std::make_unique<SideBySide>(std::move(plan), stream, std::move(sms));
-}
-
 std::unique_ptr<Decider> Experiments::on(const Tenant& tenant, uint64_t stream) {
     if (!tenant.tried()) return nullptr;
+    const Trial& trial = tenant.trial;
     Sms sms{device_.multiprocessors, places_of(tenant, device_.multiprocessors)};
-    if ((tenant.stress & kQuotasOnly) == kSlicesOnly)
-        return make_slices(tenant.stress & (kSlicesOnly - 1), std::move(sms));
-    if (tenant.stress) return make_stress(tenant.stress + stream, std::move(sms));
-    if (tenant.sweeps) return make_sweep(std::move(sms));
-    if (tenant.halves) return make_halves(std::move(sms));
+    if ((trial.stress & kQuotasOnly) == kSlicesOnly)
+        return std::make_unique<Slices>(trial.stress & (kSlicesOnly - 1), std::move(sms));
+    if (trial.stress) return make_stress(trial.stress + stream, std::move(sms));
+    if (trial.sweeps()) return std::make_unique<Sweep>(std::move(sms));
+    if (trial.measures == Trial::Measures::kHalves) return std::make_unique<Halves>(std::move(sms));
     if (!plan_)
         plan_ = std::make_shared<Pairing>(device_, least_window_, [] { return schedule::Clock::now(); });
-    return make_side_by_side(plan_, stream, std::move(sms));
+    return std::make_unique<SideBySide>(plan_, stream, std::move(sms));
 }
 
 }  // namespace smt::runtime::dispatch

@@ -15,15 +15,9 @@ journal::Entry Notes::entry(journal::Kind kind, const Tenant& tenant) const {
     return entry;
 }
 
-void Notes::decision(const Tenant& tenant, const std::string& reason) {
-    journal::Entry entry = this->entry(journal::Kind::kDecision, tenant);
-    entry.text = journal_.line(reason);
-    write(entry);
-}
-
-void Notes::note(const Tenant& tenant, const std::string& line) {
-    journal::Entry entry = this->entry(journal::Kind::kNote, tenant);
-    entry.text = journal_.line(line);
+void Notes::line(journal::Kind kind, const Tenant& tenant, const std::string& text) {
+    journal::Entry entry = this->entry(kind, tenant);
+    entry.text = journal_.line(text);
     write(entry);
 }
 

@@ -17,8 +17,10 @@ class Notes {
 public:
     Notes(device::Device& device, journal::Writer& journal) : device_(device), journal_(journal) {}
 
-    void decision(const Tenant& tenant, const std::string& reason);
-    void note(const Tenant& tenant, const std::string& line);
+    void decision(const Tenant& tenant, const std::string& reason) {
+        line(journal::Kind::kDecision, tenant, reason);
+    }
+    void note(const Tenant& tenant, const std::string& text) { line(journal::Kind::kNote, tenant, text); }
     void refused(const Tenant& tenant, CUresult why);  // the driver launched a kernel on all SMs only
     // If it took long by the host's clock. Calls of the driver wait for each other, for example for memory
     // that is mapped or code that is loaded. What waits for the dispatcher waits with it.
@@ -35,6 +37,7 @@ public:
     void placed(const Tenant& tenant, const Placement::Sums& sums);  // of a stream's runs, at its end
 
 private:
+    void line(journal::Kind kind, const Tenant& tenant, const std::string& text);
     journal::Entry entry(journal::Kind kind, const Tenant& tenant) const;
     void write(const journal::Entry& entry) { device_.write(journal_, entry, nullptr); }
 

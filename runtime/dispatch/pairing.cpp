@@ -111,7 +111,7 @@ int64_t Pairing::windows(const Pair& pair, const Blocks& ctas) const {
 }
 
 uint64_t Pairing::round(const Blocks& ctas, size_t side) const {
-    return static_cast<uint64_t>(ctas[side]) * static_cast<uint64_t>(std::max(1, device_.multiprocessors));
+    return static_cast<uint64_t>(ctas[side]) * static_cast<uint64_t>(device_.sms());
 }
 
 bool Pairing::few_blocks(const Pair& pair, const Blocks& ctas) const {

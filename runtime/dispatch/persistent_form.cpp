@@ -54,12 +54,6 @@ CUresult fitting(const DriverApi& driver, const Work& work, uint32_t* ctas) {
     return CUDA_SUCCESS;
 }
 
-void LaunchForm::note_refusal() {
-    const std::optional<CUresult> why = parts_.detour.refusal();
-    if (why) [[unlikely]]
-        parts_.dispatcher.notes().refused(parts_.tenant, *why);
-}
-
 PersistentForm::PersistentForm(const Parts& parts)
     : LaunchForm(parts), control_(parts.dispatcher.supplies().control_memory()) {}
 
@@ -78,20 +72,19 @@ bool PersistentForm::tickets_used_up() const { return next_ticket_ >= kMostTicke
 // ---- What a launch is
 
 // Describes a launch of the next `blocks` (0: all that are left), with tickets from 0.
-CUresult PersistentForm::describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch,
-                                  uint32_t* workers) {
-    uint32_t fits = 0;
-    SMT_TRY(fitting(parts_.dispatcher.driver(), work, &fits));
+void PersistentForm::describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch,
+                              uint32_t* workers) {
+    const uint32_t fits = work.fits;
     const uint32_t multiprocessors = multiprocessors_of(parts_.tenant, parts_.dispatcher);
     const SaturatingCtas::Try ctas = passes_through ? ctas_for(work, fits) : SaturatingCtas::Try{fits, false};
     const uint64_t places = uint64_t{fits} * multiprocessors,
                    capacity = uint64_t{ctas.ctas} * multiprocessors;
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
-    work.chunk = never ? 1 : ticket_blocks(work, work.covered / capacity);
-    work.tickets = (work.covered + work.chunk - 1) / work.chunk;
-    const bool single = never || work.tickets <= places;
-    *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
+    const uint32_t chunk = never ? 1 : ticket_blocks(work, work.covered / capacity);
+    work.tickets = {0, (work.covered + chunk - 1) / chunk, chunk};
+    const bool single = never || work.tickets.count <= places;
+    *workers = static_cast<uint32_t>(single ? work.tickets.count : capacity);
     *launch = {};
     launch->control = control_.address();
     const uint64_t row = work.done / work.grid[0];
@@ -104,7 +97,7 @@ CUresult PersistentForm::describe(Work& work, uint64_t blocks, bool passes_throu
     const bool learns = (work.function->block_ns.load() == 0 || ctas.asks) && !single;
     if (learns) parts_.learner.begin_learning();
     // All have begun at once, where the hardware puts them.
-    const bool placed = work.chunk == 1 && work.tickets <= places;
+    const bool placed = chunk == 1 && work.tickets.count <= places;
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) |
                     (parts_.dispatcher.maps() || learns ? smt::kMapped : 0u);
     Learner::Launched& launched = parts_.learner.begin(work);
@@ -112,9 +105,8 @@ CUresult PersistentForm::describe(Work& work, uint64_t blocks, bool passes_throu
     launched.fits = ctas.asks && !single ? fits : 0;
     launched.alone = parts_.dispatcher.alone();
     launch->id = launched.id;
-    launch->chunk = work.chunk;
-    launch->tickets = work.tickets;
-    return CUDA_SUCCESS;
+    launch->chunk = chunk;
+    launch->tickets = work.tickets.count;
 }
 
 // Blocks per ticket. One, while the block time is not known. `each`: blocks per worker. The last tickets do
@@ -143,7 +135,7 @@ SaturatingCtas::Try PersistentForm::ctas_for(const Work& work, uint32_t fits) co
     const bool known = work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
     const bool quick =
         parts_.tenant.preemptible.load(std::memory_order_relaxed) && parts_.dispatcher.short_stops();
-    if (!known || !quick || parts_.tenant.measured()) return {fits, false};
+    if (!known || !quick || parts_.tenant.trial.sets_quotas()) return {fits, false};
     return work.function->enough.next(fits);
 }
 
@@ -174,15 +166,14 @@ CUresult PersistentForm::prepare(const Work&, bool idle, bool* anew) {
 CUresult PersistentForm::launch(Work& work) {
     smt::Launch launch;
     uint32_t workers = 0;
-    SMT_TRY(describe(work, 0, true, &launch, &workers));
-    parts_.learner.last().rest = work.done > 0;
-    work.ticket = launch.start = next_ticket_;
+    describe(work, 0, true, &launch, &workers);
+    if (work.done > 0) parts_.learner.last().alone = 0;
+    work.tickets.first = launch.start = next_ticket_;
     const CUresult status = parts_.detour.launch(work.function->function, true, [&](CUstream where) {
         return launch_workers(work, where, launch, workers);
     });
-    note_refusal();
     if (status != CUDA_SUCCESS) return status;
-    next_ticket_ += work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
+    next_ticket_ += work.tickets.count + (launch.flags & smt::kSingle ? 0 : workers);
     return CUDA_SUCCESS;
 }
 
@@ -192,7 +183,7 @@ CUresult PersistentForm::launch(Work& work) {
 bool PersistentForm::ends_blocks(const Work& work) const {
     if (!work.function->checked || !work.repeats || work.begun_anew >= kMostBegunAnew) return false;
     const uint64_t waited = work.function->waited_ns.load(std::memory_order_relaxed);
-    return parts_.tenant.stress ||
+    return parts_.tenant.trial.stress ||
            std::max(waited, expected_block_ns(work)) >= profiler::models::kLongBlockNs;
 }
 
@@ -250,24 +241,22 @@ CUresult PersistentForm::prepare_run(const Work& work, const QuotaTable& quotas,
 
 CUresult PersistentForm::run(Work& work, uint64_t blocks) {
     smt::Launch launch;
-    uint32_t workers = 0, fits = 0;
-    SMT_TRY(describe(work, blocks, false, &launch, &workers));
-    SMT_TRY(fitting(parts_.dispatcher.driver(), work, &fits));
-    const uint32_t capacity = fits * multiprocessors_of(parts_.tenant, parts_.dispatcher);
-    const profiler::Placement placement = placement_of(quotas_, fits);
+    uint32_t workers = 0;
+    describe(work, blocks, false, &launch, &workers);
+    const uint32_t capacity = work.fits * multiprocessors_of(parts_.tenant, parts_.dispatcher);
+    const profiler::Placement placement = placement_of(quotas_, work.fits);
     const bool watched = blocks != 0 && parts_.learner.watches_slice(work, placement);
-    launch.flags =
-        (launch.flags & ~smt::kPlaced) | smt::kHeld | (parts_.tenant.sweeps || watched ? smt::kMapped : 0u);
+    launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld |
+                   (parts_.tenant.trial.sweeps() || watched ? smt::kMapped : 0u);
     if (watched) parts_.learner.begin_learning();
     // One ticket per worker serves the count of tickets between launches in pass-through mode. Here it would
     // leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
-    if (expected_block_ns(work) * work.chunk >= kWorthALook) launch.flags |= smt::kLooks;
+    if (expected_block_ns(work) * work.tickets.chunk >= kWorthALook) launch.flags |= smt::kLooks;
     // Workers that find no place leave at once, and each loses a ticket that it could have taken, so more
     // than a few waves of them would be wasted. What is left over runs next time. Fewer workers than fill the
     // device might all arrive where there is no place, and again the next time.
     workers = std::clamp<uint32_t>(workers, capacity, kWaves * capacity);
-    work.ticket = 0;
     SMT_TRY(parts_.dispatcher.driver().cuEventRecord(begun_, parts_.stream));
     SMT_TRY(launch_workers(work, parts_.stream, launch, workers));
     SMT_TRY(report(work, work));
@@ -275,8 +264,7 @@ CUresult PersistentForm::run(Work& work, uint64_t blocks) {
     launched.placement = placement;
     launched.even = std::ranges::all_of(
         quotas_, [&](uint8_t each) { return each == 0 || each == placement.ctas_per_sm; });
-    launched.slice = watched;
-    launched.number = work.number + 1;  // 0 is no launch's
+    launched.slice_of = watched ? work.number + 1 : 0;  // 0 is no launch's
     if (parts_.dispatcher.maps()) parts_.learner.placement().begin(launch.id, quotas_);
     return CUDA_SUCCESS;
 }

@@ -47,8 +47,7 @@ private:
     };
     bool tickets_used_up() const;
     bool has_grown(size_t i) const;
-    CUresult describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch,
-                      uint32_t* workers);
+    void describe(Work& work, uint64_t blocks, bool passes_through, smt::Launch* launch, uint32_t* workers);
     uint32_t ticket_blocks(const Work& work, uint64_t each) const;
     uint64_t expected_block_ns(const Work& work) const;
     SaturatingCtas::Try ctas_for(const Work& work, uint32_t fits) const;

@@ -1,5 +1,4 @@
 // What the program's threads do with a stream: launches, and anything else that must not overtake them.
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -35,21 +34,21 @@ CUresult ManagedStream::launch(Work&& work) {
     supply_detour();
     Lock lock = spin_lock(mutex_);
     SMT_TRY(await_room(lock));
-    if (gone_) return kClientGone;
+    if (gone()) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     work.fits = 1;
     // Now, while the program can get the error.
     if (!work.graph) SMT_TRY(fitting(dispatcher_.driver(), work, &work.fits));
-    if (!form_of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!forms_.of(work).suits(work)) return CUDA_ERROR_NOT_SUPPORTED;
     work.number = queue_.next_number();
     go_on();  // it may see the end of a request, to which this launch does not belong
-    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
+    account_.launched();
     const bool passes = preemptor_.in(State::kPassThrough), begins = !under_way();
     const bool unasked = passes && begins && begins_unasked();
     LaunchQueue::Works& waiting = queue_.waiting();
     if (passes && (!begins || unasked || !stops_soon())) {
         const bool news = begins && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
-        const bool follows = may_follow(work);
+        const bool follows = forms_.may_follow(work, queue_.in_flight());
         if (!follows && queue_.unmarked()) mark();
         if (!waiting.empty() || over_launch_ahead() || !follows) {
             waiting.push_back(std::move(work));
@@ -83,7 +82,7 @@ CUresult ManagedStream::launch(Work&& work) {
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
-    while (queue_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
+    while (queue_.size() >= kMostUnfinished && !gone() && status == CUDA_SUCCESS) {
         if (!preemptor_.in(State::kPassThrough)) {
             say_held_up(&held_up);
             status = await_change(lock);
@@ -122,7 +121,18 @@ bool ManagedStream::ends_with_door() {
 }
 
 bool ManagedStream::stops_soon() const {
-    return tenant_->preemptible.load(std::memory_order_relaxed) && !long_stops_;
+    return tenant_->preemptible.load(std::memory_order_relaxed) &&
+           queue_.limit() != schedule::Confinement::kLongStops;
+}
+
+CUresult ManagedStream::leave(const SmSet* set, CUstream* away) {
+    const Lock lock = spin_lock(mutex_);
+    return detour_.leave(set, away);
+}
+
+CUresult ManagedStream::come_back(CUstream away) {
+    const Lock lock = spin_lock(mutex_);
+    return detour_.come_back(away);
 }
 
 CUresult ManagedStream::come_home() {
@@ -150,7 +160,7 @@ void ManagedStream::supply_detour() {
 bool ManagedStream::held_back() {
     const Lock lock = spin_lock(mutex_);
     detour_.go_home();  // the caller asks the driver there next
-    return !gone_ &&
+    return !gone() &&
            (preemptor_.in(State::kPassThrough) ? !queue_.waiting().empty() : queue_.first() != nullptr);
 }
 
@@ -160,7 +170,7 @@ CUresult ManagedStream::note_other(uint32_t kernel) {
     if (!watched && !tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const uint64_t before = markers_.last();
     const bool begins = markers_.reached() == markers_.last(), unasked = begins && begins_unasked();
-    const CUresult after = detour_.follow(stream_);
+    const CUresult after = detour_.follow(detour_.home());
     CUresult status = mark();
     unmanaged_.last_other = markers_.last();
     if (watched)
@@ -177,27 +187,26 @@ CUresult ManagedStream::note_other(uint32_t kernel) {
 }
 
 CUresult ManagedStream::enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes) {
-    const std::lock_guard in_order(waits_.enqueuing);
+    const std::lock_guard in_order(enqueuing_);
     Lock lock = spin_lock(mutex_);
     if (preemptor_.in(State::kPassThrough) && queue_.unmarked())
         mark();  // or the end of what is in front would not be seen
     end_waits();
-    const uint64_t number = waits_.list.add({queue_.last_number(), unmanaged_.last_other}, std::move(nodes));
-    waits_.any.store(true, std::memory_order_release);
+    const uint64_t number = waits_.add({queue_.last_number(), unmanaged_.last_other}, std::move(nodes));
     lock.unlock();
     CUresult status = enqueue();
-    if (status == CUDA_SUCCESS) status = markers_.write(stream_, &markers_.words().waits_over, number);
+    if (status == CUDA_SUCCESS) status = markers_.write(detour_.home(), &markers_.words().waits_over, number);
     if (status == CUDA_SUCCESS) return status;
     lock = spin_lock(mutex_);
-    waits_.list.remove(number);
+    waits_.remove(number);
     return status;
 }
 
 WaitWord ManagedStream::pending_wait() {
-    if (!waits_.any.load(std::memory_order_acquire)) return {};
+    if (!waits_.any()) return {};
     const Lock lock = spin_lock(mutex_);
     end_waits();
-    return waits_.list.last();
+    return waits_.last();
 }
 
 // Launches that are followed by other operations are stopped, too: their results are of no use any more.
@@ -206,20 +215,17 @@ void ManagedStream::abandon(LaunchQueue::Works* kept) {
     Lock lock(mutex_);
     detour_.go_home();  // its end is looked for there
     // The mappings of a program that ended before they were read.
-    if (!gone_) learn_now();
+    if (!gone()) learn_now();
     LaunchQueue::Works& waiting = queue_.waiting();
-    if (kept && !gone_) {
+    if (kept && !gone()) {
         prune();
         if (!under_way() && !preemptor_.in_quota_mode()) *kept = std::exchange(waiting, {});
     }
-    gone_ = true;
+    client_ = Client::kGone;
     const size_t runs = preemptor_.in_quota_mode() ? 1 : 0;
     if (waiting.size() > runs) waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(runs), waiting.end());
     prune();
-    bool stops = false;
-    if (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty()) stops = stop_in_flight();
-    if (preemptor_.in(State::kRunning) && markers_.reached() >= preemptor_.ready())
-        stops = halt_run() == CUDA_SUCCESS;
+    const bool stops = stop_what_runs();
     tell_changed();
     lock.unlock();
     if (stops) dispatcher_.look_again();  // to see the end of the stop
@@ -233,7 +239,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
     const uint64_t last = queue_.last_number();
-    while (queue_.unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
+    while (queue_.unfinished(last) && !gone() && status == CUDA_SUCCESS) {
         if (!preemptor_.in(State::kPassThrough)) {
             say_held_up(&held_up);
             status = await_change(lock);
@@ -243,14 +249,14 @@ CUresult ManagedStream::clear_way(Lock& lock) {
             go_on();
         } else if (!stops_soon() || queue_.limited() || queue_.in_flight().back().endures ||
                    (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
-            if (!form_of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
+            if (!forms_.of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
             break;
         } else {
             status = wait_in_flight(lock, last);
         }
     }
     if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
-    return gone_ ? kClientGone : status;
+    return gone() ? kClientGone : status;
 }
 
 // Polls until launches with doors are expected to be over soon. They may be stopped meanwhile. False: they
@@ -258,7 +264,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
 bool ManagedStream::await_soon(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
     while (preemptor_.in(State::kPassThrough) && queue_.waiting().empty() &&
-           queue_.in_flight_with(Form::kDoor) && !gone_) {
+           queue_.in_flight_with(Form::kDoor) && !gone()) {
         const std::optional<schedule::TimePoint> end = queue_.expected_end();
         const schedule::TimePoint now = dispatcher_.now();
         if (!end || now > *end + kSoon) return false;
@@ -274,14 +280,14 @@ bool ManagedStream::await_soon(Lock& lock) {
 // The driver has the stream's launches, and they may be stopped meanwhile.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
-           !gone_) {
+           !gone()) {
         SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
         SMT_TRY(detour_.go_home());
         lock.unlock();
         CUresult status;
         {
             const device::InWait timed;
-            status = dispatcher_.driver().cuStreamSynchronize(stream_);
+            status = dispatcher_.driver().cuStreamSynchronize(detour_.home());
         }
         lock.lock();
         if (status != CUDA_SUCCESS) return status;
@@ -292,23 +298,18 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
 
 // For `smt status`, if the policy has given a reason.
 void ManagedStream::say_held_up(std::optional<device::HeldUp>* held_up) const {
-    if (!*held_up && !waits_because_.empty() && !preemptor_.in_quota_mode())
-        held_up->emplace(tenant_->session, "its turn: " + waits_because_);
+    if (!*held_up && !waiters_.reason().empty() && !preemptor_.in_quota_mode())
+        held_up->emplace(tenant_->session, "its turn: " + waiters_.reason());
 }
 
 void ManagedStream::waits_because(const std::string& reason) {
     std::lock_guard lock(mutex_);
-    waits_because_ = reason;
+    waiters_.set_reason(reason);
 }
 
 void ManagedStream::tell_changed() {
     dispatcher_.device().let_go(tenant_->session);
-    wake();
-}
-
-void ManagedStream::wake() {
-    changes_.count.fetch_add(1, std::memory_order_release);
-    changes_.happened.notify_all();
+    waiters_.wake();
 }
 
 // While its own work is on the GPU a program's thread polls for a while, as in the driver's own waits: waking
@@ -316,37 +317,19 @@ void ManagedStream::wake() {
 // while other tenants have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
-    if (tenant_->suspended.load()) return park(lock);
-    if (preemptor_.in_quota_mode() && looks_on()) {
-        const uint64_t seen = changes_.count.load(std::memory_order_relaxed);
-        lock.unlock();
-        const bool changed =
-            look_on([&] { return changes_.count.load(std::memory_order_acquire) != seen; }, kLooksFor);
-        lock = spin_lock(mutex_);
-        if (changed || changes_.count.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
-    }
-    if (changes_.happened.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
+    if (tenant_->parking.closed()) {  // no other way out but the client's end, and the context's
+        const Parking::Stay parked(tenant_->parking);
+        while (tenant_->parking.closed() && !gone()) SMT_TRY(sleep(lock));
         return CUDA_SUCCESS;
     }
-    CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
-    return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
+    if (preemptor_.in_quota_mode() && looks_on() && waiters_.poll(lock, kLooksFor)) return CUDA_SUCCESS;
+    return sleep(lock);
 }
 
-// Until the tenant is resumed. A thread that is counted as parked has no other way out but the end of its
-// client, and an error that ends the context.
-CUresult ManagedStream::park(Lock& lock) {
-    struct Parked {
-        explicit Parked(std::atomic<uint32_t>& count) : count(count) { count.fetch_add(1); }
-        ~Parked() { count.fetch_sub(1); }
-        std::atomic<uint32_t>& count;
-    };
-    const Parked counted(tenant_->parked);
-    while (tenant_->suspended.load() && !gone_) {
-        if (changes_.happened.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) continue;
-        const CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
-        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
-    }
-    return CUDA_SUCCESS;
+CUresult ManagedStream::sleep(Lock& lock) {
+    if (waiters_.sleep(lock, kLookAtDriver)) return CUDA_SUCCESS;
+    const CUresult status = dispatcher_.driver().cuStreamQuery(detour_.home());
+    return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
 }
 
 void ManagedStream::look_up() {
@@ -369,9 +352,8 @@ uint32_t ManagedStream::issued() {
 void ManagedStream::over(uint32_t issued) {
     const Lock lock = spin_lock(mutex_);
     if (!preemptor_.in(State::kPassThrough)) return;
-    note_over([&](const Work& work) { return LaunchQueue::issued_before(work, issued); });
-    queue_.over_issued(issued, dispatcher_.now());
-    note_gpu_time();
+    forget(queue_.over_before(issued));
+    settle_account();
     note_work(markers_.reached());
 }
 

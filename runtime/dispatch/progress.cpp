@@ -1,5 +1,4 @@
 // The progress of a stream's launches, for policies.
-#include <algorithm>
 #include <chrono>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -37,20 +36,10 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (!work.function->abilities().quota) return work.fits;
-    if (work.tickets && !preemptor_.in_quota_mode()) return work.ctas;
+    if (work.tickets.count && !preemptor_.in_quota_mode()) return work.ctas;
     const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
                      work.left() <= uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     return all ? work.fits : work.function->enough.found(work.fits);
-}
-
-void ManagedStream::note_received(schedule::Kernel* kernel) {
-    const Work* const next = queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front();
-    kernel->received = std::chrono::nanoseconds(tenant_->received.ns.load(std::memory_order_relaxed));
-    kernel->guessed = std::chrono::nanoseconds(tenant_->received.guessed_ns.load(std::memory_order_relaxed));
-    kernel->correction = tenant_->received.correction.factor();
-    kernel->corrections = tenant_->received.correction.windows();
-    kernel->receiving =
-        gpu_time_.receiving(next ? &next->alone() : nullptr, next ? next->left() : 0, dispatcher_.now());
 }
 
 bool ManagedStream::describe(schedule::Kernel* kernel) {
@@ -65,7 +54,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->multiprocessors = unmanaged_.confined_to;
     kernel->ahead = queue_.limit();
     kernel->own_sms = tenant_->places != nullptr;
-    note_received(kernel);
+    account_.describe(queue_.in_flight().empty() ? nullptr : &queue_.in_flight().front(), kernel);
     using Seen = schedule::Kernel::State;
     kernel->state = preemptor_.in(State::kStopping)  ? Seen::kStopping
                     : preemptor_.in(State::kStopped) ? Seen::kWaiting
@@ -76,7 +65,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->has_door = can.stop && !can.quota;
     if (at_wait() && unmanaged_.wanting == 0) return false;
     if (work) describe(*work, kernel);
-    if (work || gone_) return work != nullptr;
+    if (work || gone()) return work != nullptr;
     if (under_way() || unmanaged_.wanting) return true;
     kernel->state = Seen::kRunning;
     return markers_.reached() < markers_.last();
@@ -103,83 +92,53 @@ void ManagedStream::prune() {
     const uint64_t over = markers_.reached();
     for (const UnmanagedSide::Flight& each : unmanaged_.in_flight) {
         if (each.marker > over) break;
-        gpu_time_.over_unmanaged(each.key);
-        note_end();
-        if (times_)
-            times_->over({each.name, each.treatment}, each.one_wave, gpu_time_.expected_unmanaged(each.key),
-                         true);
+        account_.over(each);
     }
     if (!unmanaged_.in_flight.empty()) unmanaged_.over(over, tenant_->window, dispatcher_.now());
-    if (preemptor_.in(State::kPassThrough) && queue_.any_over(over)) {
-        note_over([&](const Work& work) { return LaunchQueue::over_at(work, over); });
-        queue_.over(over, dispatcher_.now());
-    }
-    note_gpu_time();
+    if (preemptor_.in(State::kPassThrough)) forget(queue_.over_at(over));
+    settle_account();
     note_work(over);
 }
 
-void ManagedStream::note_begin(schedule::TimePoint now) {
-    if (!works_ && tenant_->target.any()) note_work(!at_wait(), now);
+void ManagedStream::forget(size_t over) {
+    if (over == 0) return;
+    for (size_t i = 0; i < over; ++i) {
+        const Work& each = queue_.in_flight()[i];
+        const bool tried = each.function->persistent() && each.ctas == 0;  // with fewer CTAs
+        account_.over(each, each.left(), !tried, true);
+    }
+    queue_.forget(over, dispatcher_.now());
+}
+
+void ManagedStream::note_begin() {
+    if (!account_.at_work() && account_.of_service()) account_.set_at_work(!at_wait());
 }
 
 void ManagedStream::note_work(uint64_t reached) {
-    if (!tenant_->target.any()) return;
-    const bool works = (queue_.first() || under_way() || reached < markers_.last()) && !at_wait();
-    if (works != works_) note_work(works, dispatcher_.now());
+    if (account_.of_service())
+        account_.set_at_work((queue_.first() || under_way() || reached < markers_.last()) && !at_wait());
 }
 
-void ManagedStream::note_work(bool works, schedule::TimePoint now) {
-    if (works == works_) return;
-    works_ = works;
-    if (works)
-        tenant_->activity.begins(now);
-    else
-        tenant_->activity.ends(now, tenant_->launched.load(std::memory_order_relaxed),
-                               tenant_->over.load(std::memory_order_relaxed));
-}
-
-void ManagedStream::note_gpu_time() {
+void ManagedStream::settle_account() {
     const bool work =
         !queue_.in_flight().empty() || !unmanaged_.in_flight.empty() || preemptor_.in_quota_mode();
-    const bool at_work = work && !at_wait();
-    if (times_) times_->settle(at_work, dispatcher_.now());
-    if (gpu_time_.needs_settling(at_work))
-        gpu_time_.settle(at_work, dispatcher_.now(), tenant_->preemptible.load(std::memory_order_relaxed));
-}
-
-void ManagedStream::note_end() {
-    if (tenant_->target.any()) tenant_->over.fetch_add(1, std::memory_order_relaxed);
-}
-
-void ManagedStream::note_part(const Work& work, uint64_t blocks, bool whole, bool ends) {
-    LaunchTime& alone = work.alone();
-    gpu_time_.over(alone, blocks, whole, work.alike());
-    if (ends) note_end();
-    if (!times_ || blocks == 0) return;
-    const uint64_t together = uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
-    times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},
-                 !work.graph && work.total <= together, alone.of(static_cast<double>(blocks)), ends);
+    account_.settle(work && !at_wait());
 }
 
 void ManagedStream::write_times() {
     std::lock_guard lock(mutex_);
-    if (!times_) return;
-    times_->report([&](const KernelTimes::Which& which, const KernelTimes::Sum& sum) {
-        dispatcher_.notes().gpu_time(*tenant_, id_, which, sum);
-    });
+    account_.write_times(id_);
 }
 
 void ManagedStream::end_waits() {
-    if (waits_.list.empty()) return;
-    waits_.list.end(markers_.words().waits_over.load(std::memory_order_acquire));
-    waits_.any.store(!waits_.list.empty(), std::memory_order_release);
+    if (!waits_.empty()) waits_.end(markers_.words().waits_over.load(std::memory_order_acquire));
 }
 
 bool ManagedStream::at_wait() {
     end_waits();
-    if (waits_.list.empty()) return false;
-    const WaitList::Place& place = waits_.list.place();
-    return markers_.reached() >= place.marker && !queue_.unfinished(place.launches) && waits_.list.holds_up();
+    if (waits_.empty()) return false;
+    const WaitList::Place& place = waits_.place();
+    return markers_.reached() >= place.marker && !queue_.unfinished(place.launches) && waits_.holds_up();
 }
 
 bool ManagedStream::front(Front* front) {
@@ -201,11 +160,10 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     kernel->ctas_per_sm = static_cast<int>(work.fits);
     kernel->usual_ctas = static_cast<int>(usual_ctas(work));
     kernel->cta = resources_of(work);
-    if (kernel->state == schedule::Kernel::State::kRunning && work.tickets) {
-        const uint32_t taken =
-            samples_.taken() > work.ticket ? std::min(samples_.taken() - work.ticket, work.tickets) : 0;
-        kernel->blocks_done += std::min<uint64_t>(uint64_t{taken} * work.chunk, work.covered);
-        kernel->last_taken = taken == work.tickets && work.done + work.covered == work.total;
+    if (kernel->state == schedule::Kernel::State::kRunning && work.tickets.count) {
+        kernel->blocks_done += work.over_at(samples_.taken());
+        kernel->last_taken = work.tickets.below(samples_.taken()) == work.tickets.count &&
+                             work.done + work.covered == work.total;
     }
     if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed))
         kernel->preemption = std::chrono::nanoseconds(stop);
@@ -224,7 +182,7 @@ void ManagedStream::look_at_tickets() {
     const bool runs = preemptor_.in_quota_mode()
                           ? runs_with_quotas()
                           : preemptor_.in(State::kPassThrough) && queue_.in_flight_with(Form::kPersistent);
-    samples_.look(persistent_.control(), markers_, dispatcher_.device().errands(),
+    samples_.look(forms_.persistent().control(), dispatcher_.device().errands(),
                   runs && markers_.reached() >= preemptor_.ready(), dispatcher_.now());
 }
 

@@ -40,6 +40,15 @@ bool QuiesceWindows::waits(uint64_t call) const {
                        [&](const Call& each) { return each.number == call && each.waits; });
 }
 
+// The thread that tells may be in the driver, or run a study.
+void QuiesceWindows::await(uint64_t call, std::unique_lock<std::mutex>& lock, bool as_long_as_it_takes) {
+    const auto told = [&] { return !waits(call); };
+    if (as_long_as_it_takes)
+        goes_on_.wait(lock, told);
+    else
+        goes_on_.wait_for(lock, 2 * kWindow, told);
+}
+
 bool QuiesceWindows::end(uint64_t call, TimePoint now) {
     const auto mine =
         std::find_if(calls_.begin(), calls_.end(), [&](const Call& each) { return each.number == call; });
@@ -70,6 +79,7 @@ auto QuiesceWindows::look(TimePoint now, bool all_told) -> News {
     for (Call& each : calls_) {
         if ((all_told || !lasts) && std::exchange(each.waits, false)) news.go_on.push_back(each.session);
     }
+    if (!news.go_on.empty()) goes_on_.notify_all();
     return news;
 }
 
@@ -77,7 +87,7 @@ auto QuiesceWindows::look(TimePoint now, bool all_told) -> News {
 
 uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     if (!device_.properties().loads_wait) return 0;
-    std::unique_lock<std::mutex> lock = lock_wanted();
+    WantedMutex::Hold lock = mutex_.hold();
     const bool stops_any = policy_.stops() == schedule::Policy::Stops::kAny;
     if (frees && !stops_any && !tenants_.any_above(tenant.priority)) return 0;
     if (frees) await_window(lock, tenant);
@@ -94,25 +104,14 @@ uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     }
     look_at_windows();
     device_.disturb();
-    const auto told = [&] { return !quiesce_.waits(call); };
-    if (told()) return call;
+    if (!quiesce_.waits(call)) return call;
     const ClockHandoff others(device_);
-    // The dispatcher's thread may be in the driver, or run a study.
-    if (device_.properties().keeps_clock)
-        told_.wait(lock, told);
-    else
-        told_.wait_for(lock, 2 * QuiesceWindows::kWindow, told);
+    quiesce_.await(call, lock, device_.properties().keeps_clock);
     return call;
 }
 
-// For a wait for another thread: from then on the lock is not wanted.
-std::unique_lock<std::mutex> Dispatcher::lock_wanted() {
-    const Wanted wanted(wanted_);
-    return spin_lock(mutex_);
-}
-
 // The lock is held, except while it sleeps.
-void Dispatcher::await_window(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
+void Dispatcher::await_window(WantedMutex::Hold& lock, const Tenant& tenant) {
     const auto would_stop = [](Member& each) {
         schedule::Kernel kernel;
         return can_quiesce(each) && each.stream->describe(&kernel);
@@ -124,13 +123,13 @@ void Dispatcher::await_window(std::unique_lock<std::mutex>& lock, const Tenant& 
         tenant.awaited += rest;
         lock.unlock();
         std::this_thread::sleep_for(rest);
-        lock = lock_wanted();
+        lock = mutex_.hold();
     }
 }
 
 void Dispatcher::end_quiesce(uint64_t call) {
     if (call == 0) return;
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     if (quiesce_.end(call, now())) device_.disturb();
 }
 
@@ -154,7 +153,6 @@ void Dispatcher::look_at_windows() {
         if (news.resumes && policy_.studying() && !member.trial) follow(member);
     }
     for (const uint32_t session : news.go_on) device_.let_go(session);
-    if (!news.go_on.empty()) told_.notify_all();
 }
 
 }  // namespace smt::runtime::dispatch

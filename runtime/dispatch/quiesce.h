@@ -24,7 +24,9 @@
 // none for as long. Streams under an experiment (experiments.h) do not take part.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "runtime/schedule/snapshot.h"
@@ -65,7 +67,10 @@ public:
     Duration until_next(TimePoint now) const;
     uint64_t begin(uint32_t session, TimePoint now);  // a call, and a window if none is under way
     bool waits(uint64_t call) const;                  // until a stop was issued on all streams
-    bool end(uint64_t call, TimePoint now);           // true: it was the last one
+    // Waits as long as waits(), without `lock` meanwhile; at most for two windows, if not
+    // `as_long_as_it_takes`.
+    void await(uint64_t call, std::unique_lock<std::mutex>& lock, bool as_long_as_it_takes);
+    bool end(uint64_t call, TimePoint now);  // true: it was the last one
     // The tenant has launched. A window that outlasts its calls serves this launch, so it ends.
     void launched(uint32_t session);
 
@@ -87,6 +92,7 @@ private:
     void allow(TimePoint now);
 
     std::vector<Call> calls_;
+    std::condition_variable goes_on_;  // one of them waits no more
     uint64_t numbers_ = 0;
     bool told_ = false;  // a stop was issued on all streams
     bool over_ = false;  // streams were resumed although there are calls

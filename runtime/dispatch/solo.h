@@ -45,4 +45,19 @@ private:
     std::atomic<const Tenant*> tenant_{nullptr};  // compared only
 };
 
+// How many streams have begun to work: by a question to the policy, or without one. Any thread.
+class Begins {
+public:
+    struct Counts {
+        uint64_t asked = 0, unasked = 0;
+    };
+    void asked() { asked_.fetch_add(1, std::memory_order_relaxed); }
+    void unasked() { unasked_.fetch_add(1, std::memory_order_relaxed); }
+    Counts counts() const { return {asked_.load(), unasked_.load()}; }
+    Counts take() { return {asked_.exchange(0), unasked_.exchange(0)}; }  // since the last call
+
+private:
+    std::atomic<uint64_t> asked_{0}, unasked_{0};
+};
+
 }  // namespace smt::runtime::dispatch

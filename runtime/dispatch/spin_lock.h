@@ -32,28 +32,42 @@ bool look_on(Done done, std::chrono::nanoseconds limit) {
     return true;
 }
 
-// Counts the threads that want a mutex, so that the thread that takes it often can leave it to them.
-class Wanted {
+// A mutex that counts the threads that want it, so that the thread that takes it often can leave it to them.
+class WantedMutex {
 public:
-    explicit Wanted(std::atomic<int>& count) : count_(count) {
-        count_.fetch_add(1, std::memory_order_relaxed);
+    using Hold = std::unique_lock<std::mutex>;
+
+    // It counts while it is waited for, and while it is held.
+    class Lock {
+    public:
+        explicit Lock(WantedMutex& mutex) : mutex_(mutex) {
+            mutex_.wanted_.fetch_add(1, std::memory_order_relaxed);
+            hold_ = spin_lock(mutex_.mutex_);
+        }
+        ~Lock() {
+            hold_.unlock();
+            mutex_.wanted_.fetch_sub(1, std::memory_order_relaxed);
+        }
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+
+    private:
+        WantedMutex& mutex_;
+        Hold hold_;
+    };
+    // For a thread that gives it back in order to wait: from then on it is not wanted.
+    Hold hold() {
+        wanted_.fetch_add(1, std::memory_order_relaxed);
+        Hold held = spin_lock(mutex_);
+        wanted_.fetch_sub(1, std::memory_order_relaxed);
+        return held;
     }
-    ~Wanted() { count_.fetch_sub(1, std::memory_order_relaxed); }
-    Wanted(const Wanted&) = delete;
-    Wanted& operator=(const Wanted&) = delete;
+    Hold take() { return Hold(mutex_); }  // for the thread that takes it often
+    bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
 
 private:
-    std::atomic<int>& count_;
-};
-
-// A lock of such a mutex. It counts while it is wanted, and while it is held.
-class WantedLock {
-public:
-    WantedLock(std::atomic<int>& count, std::mutex& mutex) : wanted_(count), lock_(spin_lock(mutex)) {}
-
-private:
-    const Wanted wanted_;
-    const std::unique_lock<std::mutex> lock_;
+    std::mutex mutex_;
+    std::atomic<int> wanted_{0};
 };
 
 }  // namespace smt::runtime::dispatch

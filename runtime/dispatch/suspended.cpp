@@ -5,14 +5,12 @@
 
 namespace smt::runtime::dispatch {
 
-bool Dispatcher::suspended(const Member& member) {
-    return member.stream->tenant().suspended.load(std::memory_order_relaxed);
-}
+bool Dispatcher::suspended(const Member& member) { return member.stream->tenant().parking.closed(); }
 
 // It leaves the tenants that policies know, so that none reserves a turn or SMs for it.
 void Dispatcher::suspend(const std::shared_ptr<Tenant>& tenant) {
-    const WantedLock lock(wanted_, mutex_);
-    if (tenant->suspended.exchange(true)) return;
+    const WantedMutex::Lock lock(mutex_);
+    if (!tenant->parking.close()) return;
     tenants_.exit(tenant);
     end_unasked();
     weigh_tenants();
@@ -26,8 +24,8 @@ void Dispatcher::suspend(const std::shared_ptr<Tenant>& tenant) {
 }
 
 void Dispatcher::resume(const std::shared_ptr<Tenant>& tenant) {
-    const WantedLock lock(wanted_, mutex_);
-    if (!tenant->suspended.exchange(false)) return;
+    const WantedMutex::Lock lock(mutex_);
+    if (!tenant->parking.open()) return;
     tenants_.enter(tenant);
     end_unasked();
     weigh_tenants();
@@ -42,7 +40,7 @@ void Dispatcher::resume(const std::shared_ptr<Tenant>& tenant) {
 }
 
 bool Dispatcher::at_rest(const Tenant& tenant, uint32_t* runs) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     bool rests = true;
     for (Member& member : members_) {
         if (&member.stream->tenant() != &tenant) continue;
@@ -57,7 +55,7 @@ bool Dispatcher::at_rest(const Tenant& tenant, uint32_t* runs) {
 }
 
 bool Dispatcher::holds_back(const Tenant& tenant) {
-    const WantedLock lock(wanted_, mutex_);
+    const WantedMutex::Lock lock(mutex_);
     return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
         schedule::Kernel kernel;
         return &member.stream->tenant() == &tenant && member.stream->describe(&kernel);

@@ -20,10 +20,6 @@ bool may_stop(Tenants::Stops stops, const Tenant& tenant, const Tenant& in_favou
     return true;
 }
 
-}  // namespace
-
-namespace {
-
 bool has_limit(const Tenants::Pointer& tenant) { return tenant->limited(); }
 
 }  // namespace
@@ -70,9 +66,8 @@ void Tenants::weigh(Stops stops, schedule::TimePoint now, const std::function<vo
 void Tenants::list_services(std::vector<schedule::Service>& services) const {
     for (const Pointer& tenant : present_) {
         if (tenant->target.any() && tenant->preemptor.load())
-            services.push_back({tenant->session, tenant->name, tenant->target,
-                                tenant->launched.load(std::memory_order_relaxed),
-                                tenant->over.load(std::memory_order_relaxed), tenant->activity.take()});
+            services.push_back({tenant->session, tenant->name, tenant->target, tenant->activity.launches(),
+                                tenant->activity.over(), tenant->activity.take()});
     }
 }
 

@@ -10,7 +10,9 @@
 
 #include "runtime/dispatch/activity.h"
 #include "runtime/dispatch/gpu_time.h"
+#include "runtime/dispatch/parking.h"
 #include "runtime/dispatch/sm_sets.h"
+#include "runtime/dispatch/trial.h"
 #include "runtime/dispatch/unmanaged.h"
 #include "runtime/schedule/policy.h"
 
@@ -33,18 +35,12 @@ struct Tenant {
     std::string name;
     std::atomic<int> priority{0};   // changed under the dispatcher's lock (set_terms()), as the next one
     std::atomic<double> weight{1};  // share under a policy that goes by shares; above 0
-    uint64_t stress = 0;            // seed of the stress experiment (experiments.h); 0: none
-    bool sweeps = false;            // launches are measured with the quotas of a plan
-    bool halves = false;            // launches are limited to half of the CTAs that fit
-    bool paired = false;            // launches are measured beside another program's
-    bool timed = false;             // another measurement times them: durations are not learnt here
-    bool measured() const { return sweeps || halves || paired; }
-    bool tried() const { return stress != 0 || measured(); }
+    Trial trial;
+    bool tried() const { return trial.replaces_policy(); }
     schedule::Target target;            // of a service; nothing: a best-effort tenant
-    schedule::Duration kernel_limit{};  // without progress (kernel_watch.h); zero: none
+    schedule::Duration kernel_limit{};  // without progress (server/kernel_watch.h); zero: none
     bool limited() const { return kernel_limit != schedule::Duration::zero(); }
-    std::atomic<uint64_t> launched{0}, over{0};  // launches, of a service; those that are over
-    Activity activity;                           // of a service
+    Activity activity;  // of a service
     uint32_t journal_name = 0;
     // SMs for its streams; null: all. Set before its first stream is made.
     SmSetPointer places;
@@ -53,16 +49,13 @@ struct Tenant {
     mutable std::atomic<bool> free{false};  // its launches begin without a decision, beside others (solo.h)
     schedule::TimePoint preemptor_since{};  // since when; guarded by the dispatcher's lock
     mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
-    // Its work stands still, whatever the policy says (Dispatcher::suspend()), and its threads that wait for
-    // its launches stay where they are: so many.
-    std::atomic<bool> suspended{false};
-    std::atomic<uint32_t> parked{0};
+    Parking parking;                        // Dispatcher::suspend()
     UnmanagedWindow window;
     Received received;
     Attainment attainment;
 };
 
-// Not thread-safe, but for alone() and watched(): the dispatcher's lock guards the rest.
+// Not thread-safe, but for alone(), watched() and company(): the dispatcher's lock guards the rest.
 class Tenants {
 public:
     using Stops = schedule::Policy::Stops;
@@ -76,6 +69,7 @@ public:
     uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
     // A tenant with a limit for its kernels is present, or has exited and not ended.
     bool watched() const { return watched_.load(std::memory_order_relaxed); }
+    Company& company() { return company_; }  // those with work on the GPU
     // Sets Tenant::preemptible and Tenant::preemptor for a policy that stops such tenants. `begins`: called
     // for each tenant that has become one of the two.
     void weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins);
@@ -95,6 +89,7 @@ private:
     uint64_t companies_ = 0;       // times that a tenant entered or exited
     std::atomic<uint64_t> alone_{0};
     std::atomic<bool> watched_{false};
+    Company company_;
 };
 
 }  // namespace smt::runtime::dispatch

@@ -19,7 +19,7 @@ constexpr auto kLookAtWindow = std::chrono::milliseconds(1);  // at the stream's
 CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
     Lock lock = spin_lock(mutex_);
     go_on();
-    if (tenant_->target.any()) tenant_->launched.fetch_add(1, std::memory_order_relaxed);
+    account_.launched();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     SMT_TRY(clear_way(lock));
     pass->number_ = 0;
@@ -46,7 +46,7 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
 
 CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     Lock lock = spin_lock(mutex_);
-    const CUresult back = detour_.follow(pass.away_ ? pass.away_ : stream_);
+    const CUresult back = detour_.follow(pass.where(detour_.home()));
     const bool begins = pass.before_ ? pass.begins_ : markers_.reached() == markers_.last();
     const bool undecided = begins && pass.unasked_, unasked = undecided && begins_unasked();
     const bool news = undecided && !unasked && tenant_->preemptor.load(std::memory_order_relaxed);
@@ -54,23 +54,15 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     --unmanaged_.entering;
     unmanaged_.last_other = markers_.last();
     unmanaged_.in_flight.push_back({markers_.last(), pass.launch_.name, pass.number_, dispatcher_.now(),
-                                    pass.launch_.key, pass.launch_.treatment, one_wave(pass.launch_),
+                                    pass.launch_.key, pass.launch_.treatment, account_.one_wave(pass.launch_),
                                     pass.before_});
-    note_gpu_time();
-    note_begin(unmanaged_.in_flight.back().issued);
+    settle_account();
+    note_begin();
     if (unasked) begin_unasked({});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     if (unasked) dispatcher_.began_unasked();
     return back != CUDA_SUCCESS ? back : status;
-}
-
-// Asks the driver, so only where GPU times are wanted.
-bool ManagedStream::one_wave(const UnmanagedLaunch& launch) {
-    if (!times_ || !launch.function) return false;
-    const int fits = times_->fits(dispatcher_.driver(), launch.function, launch.threads, launch.shared_bytes);
-    return launch.blocks <=
-           uint64_t{multiprocessors_of(*tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 0));
 }
 
 // The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
@@ -96,14 +88,13 @@ CUresult ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
     const Lock lock = spin_lock(mutex_);
     CUstream where = nullptr;
     SMT_TRY(detour_.depart(pass->places_.get(), pass->launch_.function, &where));
-    pass->away_ = where == stream_ ? nullptr : where;
+    pass->away_ = where == detour_.home() ? nullptr : where;
     return CUDA_SUCCESS;
 }
 
 CUresult ManagedStream::stays(const UnmanagedLaunch& launch, CUresult why) {
     const Lock lock = spin_lock(mutex_);
     detour_.refuse(launch.function, why);
-    if (detour_.refusal()) dispatcher_.notes().refused(*tenant_, why);
     return detour_.go_home();
 }
 
@@ -137,7 +128,7 @@ CUresult ManagedStream::await_turn(Lock& lock, UnmanagedPass* pass) {
     bool asked = false;
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
-    while (status == CUDA_SUCCESS && !gone_) {
+    while (status == CUDA_SUCCESS && !gone()) {
         prune();
         if (preemptor_.in(State::kPassThrough) && !stops_soon()) return CUDA_SUCCESS;
         if (preemptor_.in(State::kPassThrough) && (asked || under_way() || begins_unasked())) {
@@ -146,7 +137,7 @@ CUresult ManagedStream::await_turn(Lock& lock, UnmanagedPass* pass) {
             lock.unlock();
             *number = take_number(key);
             lock.lock();
-            if (*number && preemptor_.in(State::kPassThrough) && !gone_) return CUDA_SUCCESS;
+            if (*number && preemptor_.in(State::kPassThrough) && !gone()) return CUDA_SUCCESS;
             if (*number) tenant_->window.give(*number, {});
         } else if (preemptor_.in(State::kPassThrough)) {
             status = come_to_rest();

@@ -9,6 +9,7 @@ WaitList::~WaitList() { end(numbers_); }
 
 uint64_t WaitList::add(const Place& place, WaitWords nodes) {
     waits_.push_back({++numbers_, place, std::move(nodes), std::make_shared<std::atomic<uint64_t>>(1)});
+    any_.store(true, std::memory_order_release);
     return numbers_;
 }
 
@@ -25,6 +26,7 @@ void WaitList::end(uint64_t number) {
         waits_.front().pending->store(0, std::memory_order_release);
         waits_.pop_front();
     }
+    any_.store(!waits_.empty(), std::memory_order_release);
 }
 
 bool WaitList::holds_up() const {

@@ -4,7 +4,7 @@
 // the stream that records it, and counts there. A graph's launch holds the stream up while one of its nodes
 // waits, which a WaitWord says; otherwise the graph is work.
 //
-// Not thread-safe.
+// Not thread-safe, but for any().
 #pragma once
 
 #include <atomic>
@@ -42,6 +42,7 @@ public:
     void end(uint64_t number);  // waits up to this one are over
 
     bool empty() const { return waits_.empty(); }
+    bool any() const { return any_.load(std::memory_order_acquire); }  // any thread
     size_t size() const { return waits_.size(); }
     // Of the first wait. Precondition: not empty().
     const Place& place() const { return waits_.front().place; }
@@ -58,6 +59,7 @@ private:
     };
 
     std::deque<Wait> waits_;
+    std::atomic<bool> any_{false};
     uint64_t numbers_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The watch of endless kernels (kernel_watch.h): what it sees of a stream. And a stream that another process
-// goes on with while its context here is whole.
+// The watch of endless kernels (server/kernel_watch.h): what it sees of a stream. And a stream that another
+// process goes on with while its context here is whole.
 #include <set>
 #include <utility>
 
@@ -36,13 +36,14 @@ std::optional<Running> ManagedStream::running() {
         .launch = 2 * work->number, .progress = work->done, .name = work->entry.name, .issued = work->issued};
     found.stops = !work->endures;
     if (work->function->persistent()) {
-        const uint32_t taken = samples_.taken() > work->ticket ? samples_.taken() - work->ticket : 0;
+        const uint32_t taken =
+            samples_.taken() > work->tickets.first ? samples_.taken() - work->tickets.first : 0;
         found.progress += taken;
         found.seen = taken != 0;
         look_at_tickets();
     } else if (work->function->has_door()) {
-        look_at_frontier(*work);
-        found.progress += uint64_t{frontier_} << 32;
+        samples_.look(forms_.door(), *work, dispatcher_.device().errands());
+        found.progress += uint64_t{samples_.frontier()} << 32;
     }
     return found;
 }
@@ -54,34 +55,18 @@ bool ManagedStream::knows_work() {
            !preemptor_.in(State::kPassThrough);
 }
 
-// Without an answer the launch has the limit as a whole.
-void ManagedStream::look_at_frontier(const Work& work) {
-    StreamWords& words = markers_.words();
-    if (words.frontier_sampled.load(std::memory_order_acquire) < frontiers_asked_) return;
-    if (frontiers_asked_ > 0) frontier_ = words.frontier;
-    if (door_.sample(work) != CUDA_SUCCESS) return;
-    const CUstream errands = dispatcher_.device().errands();
-    if (markers_.write(errands, &words.frontier_sampled, frontiers_asked_ + 1) == CUDA_SUCCESS)
-        ++frontiers_asked_;
-}
-
 bool ManagedStream::set_aside(LaunchQueue::Works* kept) {
     Lock lock(mutex_);
-    if (gone_) return true;
-    stays_ = true;
+    if (gone()) return true;
+    client_ = Client::kMoves;
     detour_.go_home();
     prune();
-    bool stops = false;
-    if (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty()) {
-        if (queue_.unmarked()) mark();
-        if (!queue_.last_let_pass()) stops = stop_in_flight();
-    }
-    if (preemptor_.in(State::kRunning) && markers_.reached() >= preemptor_.ready())
-        stops = halt_run() == CUDA_SUCCESS;
+    if (preemptor_.in(State::kPassThrough) && queue_.unmarked()) mark();
+    const bool stops = !queue_.last_let_pass() && stop_what_runs();
     const bool under = under_way() || preemptor_.in_quota_mode() || preemptor_.stops();
     if (!under) {
         *kept = std::exchange(queue_.waiting(), {});
-        gone_ = true;
+        client_ = Client::kGone;
         tell_changed();
     }
     lock.unlock();

@@ -139,6 +139,16 @@ struct LongestTicket {
 // Most blocks of one smt::Launch: tickets and counts are 32 bits wide.
 inline constexpr uint64_t kMostBlocks = 1u << 30;
 
+// The first launch of a stream, which runs as far as is known.
+struct Running {
+    uint64_t launch = 0;           // differs from launch to launch of the stream
+    uint64_t progress = 0;         // changes with each block that is seen to be taken
+    uint32_t name = 0;             // of its kernel, in the journal
+    schedule::TimePoint issued{};  // to the driver
+    bool seen = false;             // that it has begun
+    bool stops = false;            // it can be stopped between two blocks
+};
+
 class GraphDoors;
 
 // A launch, as the program asked for it.
@@ -158,6 +168,16 @@ struct KernelCall {
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
 };
 
+// Tickets of a launch under way: [first, first + count) of its stream's count, for `chunk` blocks each.
+struct Tickets {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    uint32_t chunk = 1;
+
+    // So many of them are below `all`, the stream's count.
+    uint32_t below(uint32_t all) const { return std::min(all > first ? all - first : 0, count); }
+};
+
 struct Work : KernelCall {
     uint64_t number = 0;  // index among the stream's launches
     uint32_t fits = 0;    // CTAs on an SM
@@ -167,10 +187,8 @@ struct Work : KernelCall {
     // (launch_ahead.h).
     std::chrono::nanoseconds cost{}, drain{};
 
-    // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
-    uint32_t ticket = 0;
-    uint32_t tickets = 0;
-    uint32_t chunk = 1;
+    // Of its launch under way: the tickets cover blocks [done, done + covered).
+    Tickets tickets;
     uint32_t covered = 0;
     uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
     uint32_t launch = 0;  // its number among the stream's driver launches
@@ -217,13 +235,12 @@ struct Work : KernelCall {
     }
     // Blocks of its launch under way that are over. `run`: tickets run by the stream's count.
     uint64_t over_at(uint32_t run) const {
-        const uint32_t mine = std::min(run > ticket ? run - ticket : 0, tickets);
-        return std::min<uint64_t>(uint64_t{mine} * chunk, covered);
+        return std::min<uint64_t>(uint64_t{tickets.below(run)} * tickets.chunk, covered);
     }
     // Accounts for an ended launch.
     void settle(uint32_t run) {
         done += over_at(run);
-        tickets = covered = 0;
+        tickets.count = covered = 0;
     }
 
 private:

@@ -27,15 +27,20 @@ std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& seco
     return spread;
 }
 
+const Beside* rate_beside(const Profile& profile, const Profile& other, int ctas, int other_ctas) {
+    const auto found = std::ranges::find_if(profile.beside, [&](const Beside& each) {
+        return each.other == other.identity && each.ctas_per_sm == ctas &&
+               each.other_ctas_per_sm == other_ctas;
+    });
+    return found == profile.beside.end() ? nullptr : &*found;
+}
+
 std::vector<models::CoSchedule> measured_together(const Profile& first, const Profile& second) {
     std::vector<models::CoSchedule> found;
     for (const Beside& mine : first.beside) {
         if (mine.other != second.identity || second.identity == 0) continue;
-        const auto theirs = std::find_if(second.beside.begin(), second.beside.end(), [&](const Beside& each) {
-            return each.other == first.identity && each.ctas_per_sm == mine.other_ctas_per_sm &&
-                   each.other_ctas_per_sm == mine.ctas_per_sm;
-        });
-        if (theirs == second.beside.end()) continue;
+        const Beside* const theirs = rate_beside(second, first, mine.other_ctas_per_sm, mine.ctas_per_sm);
+        if (!theirs) continue;
         models::CoSchedule made;
         made.blocks = {mine.ctas_per_sm, mine.other_ctas_per_sm};
         made.alone = {1, 1};

@@ -16,6 +16,9 @@ namespace smt::runtime::schedule {
 inline constexpr size_t kMostCombinations = 8;  // ratios an eighth apart are close enough
 std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& second, const Device& device);
 
+// The rate of a kernel with so many CTAs beside so many of another one; null: it is not known.
+const Beside* rate_beside(const Profile& profile, const Profile& other, int ctas, int other_ctas);
+
 // The measured co-schedules of two kernels, by their profiles: each combination for which both profiles have
 // a rate. `alone` is 1 and `together` has the rates; `cycles` and `imbalance` are not set.
 std::vector<models::CoSchedule> measured_together(const Profile& first, const Profile& second);

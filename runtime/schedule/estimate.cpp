@@ -10,7 +10,7 @@ constexpr uint32_t kEndless = 1u << 30;
 
 double prior_ns(const Kernel& kernel, const Device& device, int most) {
     if (!kernel.blocks) return kLaunchNs;
-    const double at_once = static_cast<double>(most) * std::max(1, device.multiprocessors);
+    const double at_once = static_cast<double>(most) * device.sms();
     return std::max(1.0, static_cast<double>(kernel.blocks) / at_once) * kBlockNs;
 }
 
@@ -54,9 +54,8 @@ double configured_ns(const Kernel& kernel, const models::Configuration& configur
 }
 
 double remaining_ns(const Kernel& kernel, const Device& device, int most) {
-    if (kernel.remaining) return std::chrono::duration<double, std::nano>(*kernel.remaining).count();
-    if (kernel.predicted)
-        return left_of(kernel, std::chrono::duration<double, std::nano>(*kernel.predicted).count());
+    if (kernel.remaining) return ns_of(*kernel.remaining);
+    if (kernel.predicted) return left_of(kernel, ns_of(*kernel.predicted));
     if (has_times(kernel)) return configured_ns(kernel, kernel.profile->configurations.back());
     return left_of(kernel, prior_ns(kernel, device, most));
 }
@@ -71,7 +70,7 @@ double remaining_ns(const Kernel& kernel, const Device& device, int most, int ct
 }
 
 double preemption_ns(const Kernel& kernel) {
-    if (kernel.preemption) return std::chrono::duration<double, std::nano>(*kernel.preemption).count();
+    if (kernel.preemption) return ns_of(*kernel.preemption);
     if (!kernel.profile || !kernel.profile->preemption) return kPreemptionNs;
     return static_cast<double>(kernel.profile->preemption->count());
 }

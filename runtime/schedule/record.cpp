@@ -41,23 +41,13 @@ template <>
 constexpr const char* kNames<Assignment::Action>[] = {"run", "wait"};
 
 template <class T>
-inline constexpr bool is_pointer_like = false;  // types that may hold no value
+concept MayBeNone = requires(const T& value) { value ? &*value : nullptr; };
 template <class T>
-inline constexpr bool is_pointer_like<std::optional<T>> = true;
+concept List = requires(T& value) { value.push_back(value.front()); };
 template <class T>
-inline constexpr bool is_pointer_like<std::shared_ptr<T>> = true;
+concept Array = requires { std::tuple_size<T>::value; };
 template <class T>
-inline constexpr bool is_vector = false;
-template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
-template <class T>
-inline constexpr bool is_array = false;
-template <class T, size_t size>
-inline constexpr bool is_array<std::array<T, size>> = true;
-template <class T>
-inline constexpr bool is_duration = false;
-template <class Rep, class Period>
-inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = std::is_same_v<Period, std::nano>;
+concept Nanoseconds = std::is_same_v<T, std::chrono::duration<typename T::rep, std::nano>>;
 
 template <class T>
 void put(std::string& to, const T& value);
@@ -67,7 +57,7 @@ class ToText {
 public:
     explicit ToText(std::string& to) : to_(to) { to_ += '{'; }
     template <class T>
-    void operator()(const char* name, const T& value, const T& standard) {
+    void operator()(std::string_view name, const T& value, const T& standard) {
         if (is_standard(value, standard)) return;
         if (to_.back() != '{') to_ += ',';
         to_ += '"';
@@ -80,9 +70,9 @@ public:
 private:
     template <class T>
     static bool is_standard(const T& value, const T& standard) {
-        if constexpr (is_vector<T>)
+        if constexpr (List<T>)
             return value.empty();  // the default of every vector member is empty
-        else if constexpr (is_pointer_like<T>)
+        else if constexpr (MayBeNone<T>)
             return !value;
         else if constexpr (requires { value == standard; })
             return value == standard;
@@ -116,11 +106,11 @@ void put(std::string& to, const T& value) {
         put_text(to, value);
     } else if constexpr (std::is_same_v<T, TimePoint>) {
         put(to, value.time_since_epoch());
-    } else if constexpr (is_duration<T>) {
+    } else if constexpr (Nanoseconds<T>) {
         put(to, value.count());
-    } else if constexpr (is_pointer_like<T>) {
+    } else if constexpr (MayBeNone<T>) {
         put(to, *value);
-    } else if constexpr (is_vector<T> || is_array<T>) {
+    } else if constexpr (List<T> || Array<T>) {
         to += '[';
         for (const auto& each : value) {
             if (&each != value.data()) to += ',';
@@ -129,7 +119,7 @@ void put(std::string& to, const T& value) {
         to += ']';
     } else {
         ToText archive(to);
-        fields(archive, value, T{});
+        fields(archive, value);
         archive.end();
     }
 }
@@ -145,8 +135,8 @@ public:
         if (!from.is_object()) throw Unreadable("it is no object");
     }
     template <class T>
-    void operator()(const char* name, T& value, const T&) {
-        const auto found = from_.find(name);
+    void operator()(std::string_view name, T& value, const T&) {
+        const auto found = from_.find(std::string(name));
         if (found == from_.end()) return;
         ++taken_;
         try {
@@ -195,21 +185,21 @@ void take(const Json& from, T& value) {
         Duration since{};
         take(from, since);
         value = TimePoint(since);
-    } else if constexpr (is_duration<T>) {
+    } else if constexpr (Nanoseconds<T>) {
         typename T::rep count = 0;
         take_number(from, count);
         value = T(count);
-    } else if constexpr (is_pointer_like<T>) {
+    } else if constexpr (MayBeNone<T>) {
         std::remove_cvref_t<decltype(*value)> made{};
         take(from, made);
         if constexpr (requires { value.emplace(made); })
             value.emplace(std::move(made));
         else
             value = std::make_shared<std::remove_cvref_t<decltype(*value)>>(std::move(made));
-    } else if constexpr (is_array<T>) {
+    } else if constexpr (Array<T>) {
         if (!from.is_array() || from.size() != value.size()) throw Unreadable("it is no list of that length");
         for (size_t i = 0; i < value.size(); ++i) take(from[i], value[i]);
-    } else if constexpr (is_vector<T>) {
+    } else if constexpr (List<T>) {
         if (!from.is_array()) throw Unreadable("it is no list");
         value.clear();
         for (const Json& each : from) {
@@ -219,7 +209,7 @@ void take(const Json& from, T& value) {
         }
     } else {
         FromJson archive(from);
-        fields(archive, value, T{});
+        fields(archive, value);
         archive.end();
     }
 }

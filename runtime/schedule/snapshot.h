@@ -1,6 +1,7 @@
 // The input of a policy: the kernels with unfinished work, and the device. Plain data; no CUDA.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,8 @@ namespace smt::runtime::schedule {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
+
+inline double ns_of(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 
 // The first unfinished kernel of a stream. A stream runs one kernel at a time, so the kernel represents the
 // stream.
@@ -64,6 +67,8 @@ struct Device {
     int multiprocessors = 0;
     Resources sm = {};  // resources of a multiprocessor; 0: not known, taken as infinite
     std::optional<profiler::models::Multiprocessor> model = std::nullopt;  // schedulers and memory
+
+    int sms() const { return std::max(1, multiprocessors); }  // for a division
 };
 
 // A tenant that shares the server with a less urgent one, and since when. What it did before is not known.

@@ -52,6 +52,23 @@ MemoryAccountPointer account_of_user(Server& server, int socket) {
     return peer ? server.users()->account_of(peer->user(), peer->granted().memory) : nullptr;
 }
 
+dispatch::Trial::Measures measures(const Measuring* measuring) {
+    using Measures = dispatch::Trial::Measures;
+    if (!measuring) return Measures::kNothing;
+    switch (measuring->what()) {
+        case Measuring::What::kSweep:
+            return Measures::kSweep;
+        case Measuring::What::kHalves:
+            return Measures::kHalves;
+        case Measuring::What::kPairs:
+            return Measures::kPairs;
+        case Measuring::What::kTimes:
+        case Measuring::What::kCounters:
+            break;
+    }
+    return Measures::kTimes;
+}
+
 std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name,
                                             const protocol::Hello& hello) {
     auto tenant = std::make_shared<dispatch::Tenant>();
@@ -64,13 +81,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
                       hello.slowdown_thousandths / 1000.0};
     // Its launches go first where the hardware decides, too.
     if (tenant->target.any()) tenant->priority = std::max(tenant->priority.load(), 1);
-    tenant->stress = hello.stress;
-    if (const Measuring* measuring = server.measuring()) {
-        tenant->sweeps = measuring->what() == Measuring::What::kSweep;
-        tenant->halves = measuring->what() == Measuring::What::kHalves;
-        tenant->paired = measuring->what() == Measuring::What::kPairs;
-        tenant->timed = !tenant->sweeps;
-    }
+    tenant->trial = {measures(server.measuring()), hello.stress};
     tenant->journal_name = journal_name;
     return tenant;
 }

@@ -31,7 +31,7 @@ bool Session::lanes_stand() {
             lane->wake();  // from its sleep, or its wait for another lane
         }
     }
-    return gate_.standing() + dispatched_->parked.load() >= lanes;
+    return gate_.standing() + dispatched_->parking.threads() >= lanes;
 }
 
 std::string Session::runs() {

@@ -31,6 +31,7 @@
 #include "runtime/protocol/record.h"
 #include "runtime/protocol/state.h"
 #include "runtime/server/in_flight.h"
+#include "runtime/server/kernel_watch.h"
 #include "runtime/server/memory/arena.h"
 
 namespace smt::runtime::server {
@@ -166,7 +167,7 @@ public:
     UnderWay begun() const;  // of that, without launches of which no block has begun, or is under way
     // The first launch of each stream that runs, for the watch of endless kernels; and other work that the
     // driver has of a stream, as a launch without a limit.
-    std::vector<dispatch::KernelWatch::Seat> running() const;
+    std::vector<KernelWatch::Seat> running() const;
 
     // Takeover. save(): the session's threads stand still, and its work is complete, so destroyed streams are
     // gone and the legacy order starts afresh. restore(): after open(). A lane's own stream is in the lane's

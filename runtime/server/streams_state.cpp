@@ -56,15 +56,15 @@ UnderWay Streams::begun() const {
     return sum;
 }
 
-std::vector<dispatch::KernelWatch::Seat> Streams::running() const {
-    std::vector<dispatch::KernelWatch::Seat> seats;
+std::vector<KernelWatch::Seat> Streams::running() const {
+    std::vector<KernelWatch::Seat> seats;
     for (const StreamPointer& stream : all()) {
         dispatch::ManagedStream* const managed = stream->managed.load();
-        dispatch::KernelWatch::Seat seat{reinterpret_cast<uintptr_t>(stream.get()),
-                                         tenant_->session,
-                                         tenant_->priority,
-                                         tenant_->kernel_limit,
-                                         {}};
+        KernelWatch::Seat seat{reinterpret_cast<uintptr_t>(stream.get()),
+                               tenant_->session,
+                               tenant_->priority,
+                               tenant_->kernel_limit,
+                               {}};
         if (const auto running = managed ? managed->running() : std::nullopt) {
             seat.running = *running;
         } else if (stream->busy() && !(managed && managed->knows_work()) && works(*stream)) {

@@ -37,15 +37,15 @@ void Watchdog::look() {
 }
 
 void Watchdog::look_at_kernels() {
-    std::vector<dispatch::KernelWatch::Seat> seats;
+    std::vector<KernelWatch::Seat> seats;
     server_.each_session([&](Session& session) {
-        const std::vector<dispatch::KernelWatch::Seat> its = session.streams().running();
+        const std::vector<KernelWatch::Seat> its = session.streams().running();
         seats.insert(seats.end(), its.begin(), its.end());
     });
     if (const auto overdue = watch_.look(server_.dispatcher().now(), seats)) begin(*overdue);
 }
 
-void Watchdog::begin(const dispatch::KernelWatch::Overdue& overdue) {
+void Watchdog::begin(const KernelWatch::Overdue& overdue) {
     const std::string name = journal::Reader(server_.journal().path()).name(overdue.seat.running.name);
     const bool stops = overdue.seat.running.stops;
     const schedule::Duration limit = overdue.seat.limit;

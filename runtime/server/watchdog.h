@@ -1,5 +1,5 @@
 // Ends tenants whose kernels do not end: those with a limit (SMT_KERNEL_LIMIT, kernel in SMT_LIMITS), when a
-// launch has run for longer without progress (dispatch/kernel_watch.h).
+// launch has run for longer without progress (kernel_watch.h).
 //
 //   1. The tenant's programs get CUDA_ERROR_LAUNCH_TIMEOUT from all calls. Its launches that wait are
 //      dropped, and those that can be stopped get no further block.
@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/dispatch/kernel_watch.h"
+#include "runtime/server/kernel_watch.h"
 
 namespace smt::runtime::server {
 
@@ -40,12 +40,12 @@ private:
         bool awaits_standby = false;
     };
     void look_at_kernels();
-    void begin(const dispatch::KernelWatch::Overdue& overdue);
+    void begin(const KernelWatch::Overdue& overdue);
     void go_on();
     void force();
 
     Server& server_;
-    dispatch::KernelWatch watch_;
+    KernelWatch watch_;
     std::optional<Case> case_;  // one at a time
     bool holds_ = false;        // Device::hold_wide_calls()
 };

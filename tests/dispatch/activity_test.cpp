@@ -17,6 +17,13 @@ namespace {
 
 constexpr TimePoint kActivityBegin = TimePoint{} + 1h;
 
+// A stream ends, when there have been so many launches, and so many are over.
+void ends(Activity& activity, TimePoint at, uint64_t launches, uint64_t over) {
+    while (activity.launches() < launches) activity.launch();
+    while (activity.over() < over) activity.end_launch();
+    activity.ends(at);
+}
+
 // What the first tenant's streams have said since the last call. A service; the other tenant is not.
 struct ServiceBeside : TwoTenants {
     ServiceBeside() : TwoTenants(schedule::make_policy("fifo"), 0, 0, {.p99 = 10ms}) {}
@@ -35,16 +42,16 @@ TEST_CASE("activity: pauses of a session are those in which none of its streams 
     CHECK(taken.began == at(0us));
     REQUIRE(taken.pauses.size() == 1);  // before the first work
     activity.begins(at(100us));
-    activity.ends(at(200us), 5, 4);
+    ends(activity, at(200us), 5, 4);
     CHECK(activity.take().works);
-    activity.ends(at(300us), 6, 6);
+    ends(activity, at(300us), 6, 6);
     taken = activity.take();
     CHECK_FALSE(taken.works);
     CHECK(taken.ended == at(300us));
     activity.begins(at(499us));  // too short for a pause
-    activity.ends(at(600us), 7, 7);
+    ends(activity, at(600us), 7, 7);
     activity.begins(at(800us));
-    activity.ends(at(900us), 12, 11);
+    ends(activity, at(900us), 12, 11);
     taken = activity.take();
     CHECK(taken.began == at(800us));
     CHECK(taken.ended == at(900us));
@@ -61,7 +68,7 @@ TEST_CASE("activity: the last pauses are kept where none are taken, and others c
     constexpr int kMany = 2 * static_cast<int>(Activity::kMostPauses);
     for (int i = 0; i < kMany; ++i) {
         activity.begins(kActivityBegin + i * 1ms);
-        activity.ends(kActivityBegin + i * 1ms + 100us, 0, 0);
+        activity.ends(kActivityBegin + i * 1ms + 100us);
     }
     const schedule::Activity taken = activity.take();
     REQUIRE(taken.pauses.size() == Activity::kMostPauses);
@@ -75,7 +82,7 @@ TEST_CASE("activity: streams that begin and end at any time leave none behind", 
     const auto stream = [&] {
         for (int i = 1; i <= 10'000; ++i) {
             activity.begins(kActivityBegin + i * 1ms);
-            activity.ends(kActivityBegin + i * 1ms, 0, 0);
+            activity.ends(kActivityBegin + i * 1ms);
         }
     };
     std::thread other(stream);

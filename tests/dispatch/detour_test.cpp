@@ -47,8 +47,8 @@ struct DetourBench {
     tests::DoorDevice device{noted_driver()};
     Notes notes{device, journal};
     Supplies supplies{device, notes, {}};
-    SideStream side{device.driver(), supplies.sm_sets()};
-    Detour detour{device.driver(), kHome, side, supplies};
+    std::vector<CUresult> refusals;
+    Detour detour{device.driver(), kHome, supplies, [this](CUresult why) { refusals.push_back(why); }};
     bool away_fails = false;
 
     DetourBench() { detour_calls.clear(); }
@@ -116,13 +116,13 @@ TEST_CASE("detour: what cannot be confined, or is refused, runs at home", "[disp
     REQUIRE(it.launch(&kernel) == CUDA_SUCCESS);
     CHECK(it.calls() ==
           Calls{"record home", "wait away", "launch away", "record away", "wait home", "launch home"});
-    CHECK(it.detour.refusal() == CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    CHECK_FALSE(it.detour.refusal());
+    CHECK(it.refusals == std::vector{CUDA_ERROR_INVALID_CLUSTER_SIZE});
     REQUIRE(it.launch(&kernel) == CUDA_SUCCESS);
     CHECK(it.calls() == kAtHome);
     it.away_fails = false;
     REQUIRE(it.launch(&other) == CUDA_SUCCESS);
     CHECK(it.calls() == kGoes);
+    CHECK(it.refusals.size() == 1);
 }
 
 TEST_CASE("detour: what a thread enqueues at home is in front of what follows", "[dispatch]") {
@@ -188,7 +188,7 @@ TEST_CASE("under a policy for targets, tenants without one are stopped for those
     CHECK(weigh(Tenants::Stops::kBestEffort) == "---");
     all[0]->priority = 5;
     all[1]->target.slowdown = 1.1;
-    all[1]->launched = 7;
+    for (int i = 0; i < 7; ++i) all[1]->activity.launch();
     CHECK(weigh(Tenants::Stops::kBestEffort) == "psp");
     std::vector<schedule::Service> services;
     tenants.list_services(services);

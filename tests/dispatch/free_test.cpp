@@ -168,14 +168,14 @@ TEST_CASE("free: under slo a best-effort tenant asks once between requests", "[s
 TEST_CASE("free: launches of a service are counted when they begin and when they are over", "[solo]") {
     TwoTenants it(schedule::make_policy("slo"), 0, 0, {.p99 = 10ms});
     for (const bool unmanaged : {false, true}) {
-        const uint64_t launched = it.one->launched, over = it.one->over;
+        const uint64_t launched = it.one->activity.launches(), over = it.one->activity.over();
         for (int i = 0; i < 3; ++i) {
             REQUIRE((unmanaged ? it.launch_unmanaged(*it.first) : it.launch(*it.first)) == CUDA_SUCCESS);
         }
-        CHECK(it.one->launched == launched + 3);
-        CHECK(it.one->over == over);
+        CHECK(it.one->activity.launches() == launched + 3);
+        CHECK(it.one->activity.over() == over);
         it.end(*it.first);
-        CHECK(it.one->over == over + 3);
+        CHECK(it.one->activity.over() == over + 3);
     }
 }
 

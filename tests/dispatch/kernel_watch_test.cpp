@@ -1,10 +1,10 @@
 // The watch of endless kernels, by a clock of the test's own.
-#include "runtime/dispatch/kernel_watch.h"
+#include "runtime/server/kernel_watch.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>
 
-namespace smt::runtime::dispatch {
+namespace smt::runtime::server {
 
 namespace {
 
@@ -144,4 +144,4 @@ TEST_CASE("kernel watch: a pause of the process itself does not count", "[kernel
     CHECK_FALSE(all.after(500ms, {seat(1, 7)}));
 }
 
-}  // namespace smt::runtime::dispatch
+}  // namespace smt::runtime::server

@@ -92,12 +92,12 @@ TEST_CASE("launch queue: what is in front of a marker is over, and what other op
     queue.issued(launch_of(queue, function, 10, 10), kStart);
     REQUIRE(queue.last_let_pass() != nullptr);
     CHECK(queue.last_let_pass()->number == 3);
-    queue.over(0, kStart);
+    queue.forget(queue.over_at(0), kStart);
     CHECK(queue.in_flight().size() == 4);
-    queue.over(1, kStart);
+    queue.forget(queue.over_at(1), kStart);
     CHECK(queue.in_flight().size() == 1);
     CHECK(queue.last_let_pass() == nullptr);
-    queue.over_issued(5, kStart);
+    queue.forget(queue.over_before(5), kStart);
     CHECK(queue.in_flight().empty());
     CHECK(queue.unmarked() == 0);
 }

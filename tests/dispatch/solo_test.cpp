@@ -69,7 +69,7 @@ TEST_CASE("solo: a tenant alone with work asks once, however often it launches",
                             CUDA_SUCCESS);
                     it.end(*it.first);
                 }
-                const Dispatcher::Begins begins = it.dispatcher.begins();
+                const Begins::Counts begins = it.dispatcher.begins();
                 CHECK(begins.asked == 1);
                 CHECK(begins.unasked == kLaunches - 1);
             }

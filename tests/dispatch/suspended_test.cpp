@@ -114,7 +114,7 @@ TEST_CASE("suspended: a thread that waits for a stopped launch stays, until the 
     REQUIRE(comes_to_rest(it));
     CUresult status = CUDA_ERROR_UNKNOWN;
     std::thread waits([&] { status = it.second->guard(); });
-    CHECK(comes([&] { return it.two->parked.load() == 1; }));
+    CHECK(comes([&] { return it.two->parking.threads() == 1; }));
     if (resumed) {
         it.dispatcher.resume(it.two);
         CHECK(ends(it, *it.second));
@@ -123,7 +123,7 @@ TEST_CASE("suspended: a thread that waits for a stopped launch stays, until the 
     }
     waits.join();
     CHECK((status == CUDA_SUCCESS) == resumed);
-    CHECK(it.two->parked.load() == 0);
+    CHECK(it.two->parking.threads() == 0);
     CHECK(it.gpu.ran.size() == (resumed ? 1 : 0));
     it.dispatcher.resume(it.two);
 }

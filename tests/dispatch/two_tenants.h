@@ -52,7 +52,7 @@ struct TwoTenants {
         : dispatcher(device, journal, std::move(policy), {}),
           one(tenant_of(1, priority_of_one, target_of_one)),
           two(tenant_of(2)) {
-        two->stress = stress;
+        two->trial.stress = stress;
         with_door.function = reinterpret_cast<CUfunction>(1);
         with_door.form = Form::kDoor;
         with_door.launch_offset = DoorGpu::kOwnBytes;

@@ -11,16 +11,14 @@ namespace {
 Work issued(uint64_t total, uint32_t ticket, uint32_t tickets, uint32_t chunk, uint32_t covered) {
     Work work;
     work.total = total;
-    work.ticket = ticket;
-    work.tickets = tickets;
-    work.chunk = chunk;
+    work.tickets = {ticket, tickets, chunk};
     work.covered = covered;
     return work;
 }
 
 uint64_t done_after(Work work, uint32_t run) {
     work.settle(run);
-    CHECK(work.tickets == 0);
+    CHECK(work.tickets.count == 0);
     return work.done;
 }
 
@@ -57,7 +55,7 @@ TEST_CASE("a launch goes on from where it stopped", "[dispatch]") {
     work.settle(1u << 30);
     CHECK(work.done == 1ull << 30);
     CHECK(work.left() == (1ull << 33) - (1ull << 30));
-    work.ticket = 7, work.tickets = 5, work.chunk = 1, work.covered = 5;
+    work.tickets = {7, 5, 1}, work.covered = 5;
     work.settle(9);
     CHECK(work.done == (1ull << 30) + 2);
 }

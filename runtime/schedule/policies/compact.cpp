@@ -103,7 +103,7 @@ private:
             wanted.wait(*placed.kernel, "no SM has room");
             return;
         }
-        const Quota& table = placement_.table(placed);
+        const Quota table = Placement::table(placed);
         wanted.run(*placed.kernel, table, 0, [&] {
             const bool learnt = placed.profile && placed.profile->footprint_learnt;
             return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs{}"), placed.total, placed.sms,

@@ -18,19 +18,9 @@ constexpr uint64_t kWhole = uint64_t{1} << 30;
 constexpr auto kSoon = std::chrono::milliseconds(1);  // what could not be tried just now is tried then
 constexpr double kLeastRounds = 2, kRounds = 8;       // of all CTAs, in a slice; as in profiles/plan.h
 
-double explored_ns(Duration duration) { return std::chrono::duration<double, std::nano>(duration).count(); }
-
 bool is_timed(const Profile& profile, int sms, int ctas) {
     return std::ranges::any_of(
         profile.timed, [&](const Timed& each) { return each.sms == sms && each.ctas_per_sm == ctas; });
-}
-
-const Beside* rate_beside(const Profile& profile, const Profile& other, int ctas, int other_ctas) {
-    const auto found = std::ranges::find_if(profile.beside, [&](const Beside& each) {
-        return each.other == other.identity && each.ctas_per_sm == ctas &&
-               each.other_ctas_per_sm == other_ctas;
-    });
-    return found == profile.beside.end() ? nullptr : &*found;
 }
 
 bool has_rates(const Profile& first, const Profile& second, const models::Blocks& ctas) {
@@ -46,8 +36,8 @@ bool was_measured(const Profile& first, const Profile& second, const Device& dev
 
 // Time of a block beside as many as fit.
 double block_ns(const Kernel& kernel, const Device& device, int most) {
-    const double rounds = static_cast<double>(kernel.blocks) / (most * std::max(1, device.multiprocessors));
-    return explored_ns(*kernel.predicted) / std::max(1.0, rounds);
+    const double rounds = static_cast<double>(kernel.blocks) / (most * device.sms());
+    return ns_of(*kernel.predicted) / std::max(1.0, rounds);
 }
 
 const Kernel* kernel_of(const Snapshot& snapshot, uint64_t id) {
@@ -125,7 +115,7 @@ std::optional<Exploration::Trial> Exploration::missing(const Kernels& kernels, c
 std::optional<Exploration::Trial> Exploration::missing_of(const Kernel& kernel, const Device& device) {
     if (kernel.profile->footprint && !kernel.profile->footprint_learnt) return std::nullopt;
     for (int ctas = most_ctas(kernel, limits_of(device)); ctas >= 1; ctas /= 2) {
-        for (const int sms : {std::max(1, device.multiprocessors), 1}) {
+        for (const int sms : {device.sms(), 1}) {
             if (auto trial = alone(kernel, device, sms, ctas)) return trial;
         }
     }
@@ -139,13 +129,12 @@ std::optional<Exploration::Trial> Exploration::missing_of(const Kernel& first, c
     const Resources limits = limits_of(device);
     for (const Kernel* each : {&first, &second}) {
         const int most = most_ctas(*each, limits);
-        if (is_timed(*each->profile, std::max(1, device.multiprocessors), most)) continue;
-        if (auto trial = alone(*each, device, std::max(1, device.multiprocessors), most)) return trial;
+        if (is_timed(*each->profile, device.sms(), most)) continue;
+        if (auto trial = alone(*each, device, device.sms(), most)) return trial;
         return std::nullopt;  // rates mean nothing without it
     }
     const auto few = [&](const Kernel& kernel, int ctas) {
-        return static_cast<double>(kernel.blocks) <
-               (kLeastRounds + 1) * ctas * std::max(1, device.multiprocessors);
+        return static_cast<double>(kernel.blocks) < (kLeastRounds + 1) * ctas * device.sms();
     };
     bool any = false;
     for (const models::Blocks& ctas : all) {
@@ -172,10 +161,9 @@ std::optional<Exploration::Trial> Exploration::alone(const Kernel& kernel, const
     trial.key = {kernel.profile->identity, static_cast<uint64_t>(sms), static_cast<uint64_t>(ctas)};
     if (is_timed(*kernel.profile, sms, ctas) || given_up(trial.key)) return std::nullopt;
     const double block = block_ns(kernel, device, most_ctas(kernel, limits_of(device)));
-    if (kLeastRounds * block > explored_ns(knobs_.longest_sample)) return std::nullopt;
-    const double rounds =
-        std::max(std::ceil(explored_ns(knobs_.least_sample) / block),
-                 std::clamp(explored_ns(knobs_.longest_sample) / block, kLeastRounds, kRounds));
+    if (kLeastRounds * block > ns_of(knobs_.longest_sample)) return std::nullopt;
+    const double rounds = std::max(std::ceil(ns_of(knobs_.least_sample) / block),
+                                   std::clamp(ns_of(knobs_.longest_sample) / block, kLeastRounds, kRounds));
     const double places = static_cast<double>(sms) * ctas;
     const auto left = static_cast<double>(blocks_left(kernel));
     if (static_cast<double>(kernel.blocks) < kLeastRounds * places) return std::nullopt;
@@ -216,7 +204,7 @@ bool Exploration::is_over(const Snapshot& snapshot, TimePoint now) {
 void Exploration::end(TimePoint now) {
     ++tries_[trial_->key];
     const Duration took = now - trial_->begun;
-    next_ = now + nanoseconds(explored_ns(took) * (1 / knobs_.part - 1));
+    next_ = now + nanoseconds(ns_of(took) * (1 / knobs_.part - 1));
     trial_.reset();
     ended_ = true;
     seen_.clear();

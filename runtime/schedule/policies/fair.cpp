@@ -182,8 +182,7 @@ private:
     }
 
     double epoch_ns() const {  // T
-        const auto count = [](Duration of) { return std::chrono::duration<double, std::nano>(of).count(); };
-        const double shortest = count(knobs_.shortest), resume = count(knobs_.resume);
+        const double shortest = ns_of(knobs_.shortest), resume = ns_of(knobs_.resume);
         double overhead = 0, weights = 0, longest = 0, least = ring_.front().weight;
         for (const Share& share : ring_) {
             overhead += share.preemption_ns + resume;

@@ -66,12 +66,6 @@ struct Candidate {
     int most;        // CTAs on an SM
 };
 
-struct Width {
-    uint64_t id;
-    uint64_t launch;
-    int sms;  // needed
-};
-
 class Hpf final : public Policy {
 public:
     explicit Hpf(const HpfKnobs& knobs)
@@ -110,6 +104,7 @@ private:
 
     using Name = std::pair<uint64_t, uint64_t>;  // id and launch
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
+    using Widths = std::map<Name, int>;  // SMs that a kernel needs
 
     // By priority, then by T_r.
     std::vector<Candidate> candidates(const Snapshot& snapshot, Wanted& wanted) {
@@ -149,8 +144,8 @@ private:
             std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
         const int theirs = std::min(other.usual_ctas, fitting(free, each));
         take(free, each, theirs);
-        return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) *
-                                    static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        return urgent.blocks <=
+               static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(device.sms());
     }
 
     // The first two kernels share all SMs; the others wait.
@@ -215,15 +210,15 @@ private:
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Wanted& wanted) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        const int sms = std::max(1, device.multiprocessors);
+        const int sms = device.sms();
         if (urgent.priority == other.priority || needed(queue[0], sms, widths_, false) == sms) return false;
         return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, wanted);
     }
 
     // `whole`: no kernel runs beside the first.
     void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Wanted& wanted) {
-        const int sms = std::max(1, device.multiprocessors);
-        const std::vector<Width> before = std::exchange(widths_, {});
+        const int sms = device.sms();
+        const Widths before = std::exchange(widths_, {});
         const Kernel* last = nullptr;
         int next = 0;
         for (const Candidate& each : queue) {
@@ -238,7 +233,7 @@ private:
             if (runs == Name{}) runs = name_of(kernel);
             const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
-            if (queue.size() > 1 && !whole) widths_.push_back({kernel.id, kernel.launch, need});
+            if (queue.size() > 1 && !whole) widths_[name_of(kernel)] = need;
             if (next > 0) short_job_bypass_.gave_places();
             Quota table;
             if (count < sms) {
@@ -256,11 +251,9 @@ private:
         }
     }
 
-    int needed(const Candidate& candidate, int sms, const std::vector<Width>& before, bool alone) const {
+    int needed(const Candidate& candidate, int sms, const Widths& before, bool alone) const {
         const Kernel& kernel = *candidate.kernel;
-        for (const Width& width : before) {
-            if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
-        }
+        if (const auto found = before.find(name_of(kernel)); found != before.end()) return found->second;
         if (alone || kernel.has_door || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
@@ -282,7 +275,7 @@ private:
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;
-    std::vector<Width> widths_;  // of the kernels that have SMs
+    Widths widths_;  // of the kernels that have SMs
 };
 
 }  // namespace

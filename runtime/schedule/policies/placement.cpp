@@ -87,8 +87,7 @@ void Placement::forget_places() {
 
 void Placement::place(const Device& device, uint64_t first) {
     measure(limits_of(device));
-    const int sms = std::max(1, device.multiprocessors),
-              rows = static_cast<int>(std::max<size_t>(1, rows_.size())),
+    const int sms = device.sms(), rows = static_cast<int>(std::max<size_t>(1, rows_.size())),
               part = std::min((sms + rows - 1) / rows, sms - 1);
     const bool unknown =
         std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
@@ -292,9 +291,9 @@ void Placement::put(Placed& row, size_t zone, int ctas) {
 
 // Without a branch for each zone, because the ends of runs are unpredictable.
 void Placement::note_runs(Placed& row) {
-    runs_.resize(zones_.size());
+    std::vector<uint32_t> runs(zones_.size());
     size_t cell = row.column;
-    uint32_t* last = runs_.data();
+    uint32_t* last = runs.data();
     uint32_t run_ctas = has_[cell], run_sms = 0, sms = 0;
     for (const Zone& zone : zones_) {
         const bool goes_on = has_[cell] == run_ctas;
@@ -306,17 +305,17 @@ void Placement::note_runs(Placed& row) {
         cell += columns_;
     }
     row.sms = static_cast<int>(sms);
-    const auto count = static_cast<size_t>(last + 1 - runs_.data());
-    if (row.runs.size() == count && std::equal(row.runs.begin(), row.runs.end(), runs_.begin())) return;
-    row.runs.assign(runs_.data(), last + 1);
+    runs.resize(static_cast<size_t>(last + 1 - runs.data()));
+    if (row.runs == runs) return;
+    row.runs = std::move(runs);
     row.said = false;
 }
 
-const Quota& Placement::table(const Placed& row) {
-    table_.clear();
+Quota Placement::table(const Placed& row) {
+    Quota table;
     for (const uint32_t run : row.runs)
-        table_.insert(table_.end(), Placed::sms_of(run), static_cast<uint8_t>(Placed::ctas_of(run)));
-    return table_;
+        table.insert(table.end(), Placed::sms_of(run), static_cast<uint8_t>(Placed::ctas_of(run)));
+    return table;
 }
 
 // ---- The rules

@@ -58,8 +58,7 @@ public:
     void place(const Device& device, uint64_t first);
 
     std::vector<Placed>& rows() { return rows_; }  // by arrival
-    // CTAs by SM; valid until the next call.
-    const Quota& table(const Placed& row);
+    static Quota table(const Placed& row);         // CTAs by SM
 
 private:
     struct Zone {
@@ -109,8 +108,6 @@ private:
     std::vector<std::pair<double, Placed*>> order_;  // of growing
     std::vector<uint8_t> stays_;                     // by column: a kernel keeps a place in it
     std::vector<size_t> left_;                       // columns in which no kernel does
-    std::vector<uint32_t> runs_;
-    Quota table_;
 };
 
 }  // namespace smt::runtime::schedule

@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kUsual = 0.2;  // quantile of launches that is one request, if some came out as several
 
-double ns_of(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 Duration of_ns(double ns) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::nano>(ns));
 }

@@ -33,7 +33,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -42,16 +41,13 @@
 #include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/behind.h"
 #include "runtime/schedule/policies/policies.h"
+#include "runtime/schedule/policies/share_trials.h"
 
 namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kMostDoubled = 6;
-constexpr double kStillGuessed = 0.8;                // of what was guessed before a trial: it was in vain
 constexpr auto kNewAfter = std::chrono::seconds(1);  // a tenant without work for so long is new
-
-double count_ns(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
 
 struct Party {
     std::string tenant;
@@ -73,16 +69,7 @@ struct Party {
     double beside = 0, got = 0;
     int not_slowed = 0;  // by them, in so many windows in a row
 
-    // Since it was tried alone.
-    double all = 0, guessed = 0;  // ns received
-    double guessed_before = 2;    // part of `all` when the last trial began; 2: there was none
-    int in_vain = 0;              // trials that taught little
-
-    // How far off what is known of it is: the last measurement, and how many there are.
-    double correction = 1;
-    uint32_t corrections = 0, corrections_before = 0;  // when the last trial began
-    TimePoint measured{};                              // when, or when it was new
-    bool agrees = false;                               // with the one before
+    ShareTrials trials;
 };
 
 class ShareByTime final : public Policy {
@@ -131,13 +118,13 @@ private:
             Party* party = find(kernel.tenant);
             if (!party)
                 party = &parties_.emplace_back(
-                    Party{.tenant = kernel.tenant, .time = clock_, .since = now, .measured = now});
+                    Party{.tenant = kernel.tenant, .time = clock_, .since = now, .trials = ShareTrials(now)});
             if (!party->works) party->stop_ns = 0;
             party->works = true;
             party->runs |= kernel.state != Kernel::State::kWaiting;
             party->weight = kernel.weight > 0 ? kernel.weight : 1;
             party->stop_ns = std::max(party->stop_ns, preemption_ns(kernel));
-            note_correction(*party, kernel, now);
+            party->trials.note_correction(kernel, knobs_, now);
         }
         note_received(snapshot, now);
         note_beside(now);
@@ -151,16 +138,6 @@ private:
             }
         }
         forget(now);
-    }
-
-    // Of several sessions the one with the most measurements counts.
-    void note_correction(Party& party, const Kernel& kernel, TimePoint now) const {
-        if (kernel.corrections <= party.corrections) return;
-        party.agrees = party.corrections > 0 &&
-                       std::abs(kernel.correction - party.correction) <= knobs_.agree * party.correction;
-        party.correction = kernel.correction;
-        party.corrections = kernel.corrections;
-        party.measured = now;
     }
 
     void note_received(const Snapshot& snapshot, TimePoint now) {
@@ -179,11 +156,10 @@ private:
         for (Session& session : sessions_) {
             if (!session.total) continue;
             Party& party = *find(session.tenant);
-            const double got = count_ns(*session.total - session.counted);
+            const double got = ns_of(*session.total - session.counted);
             party.time += got / party.weight;
             if (party.is_beside) party.got += got;
-            party.all += got;
-            party.guessed += count_ns(session.guessed_total - session.guessed);
+            party.trials.received(got, ns_of(session.guessed_total - session.guessed));
             session.counted = *session.total;
             session.guessed = session.guessed_total;
             session.seen = now;
@@ -193,8 +169,8 @@ private:
     // What a tenant received since the last call belongs to what was wanted then.
     void note_beside(TimePoint now) {
         for (Party& party : parties_) {
-            if (party.is_beside) party.beside += count_ns(now - seen_);
-            if (party.beside < count_ns(knobs_.window)) continue;
+            if (party.is_beside) party.beside += ns_of(now - seen_);
+            if (party.beside < ns_of(knobs_.window)) continue;
             party.not_slowed = party.got < knobs_.slowed * party.beside ? 0 : party.not_slowed + 1;
             party.beside = party.got = 0;
         }
@@ -220,7 +196,7 @@ private:
     bool pauses_little(Party& party, TimePoint now) const {
         party.paused += std::min<Duration>(now - *party.idle, knobs_.history);
         party.since = now;
-        const bool little = count_ns(party.paused) <= knobs_.pauses * count_ns(party.worked);
+        const bool little = ns_of(party.paused) <= knobs_.pauses * ns_of(party.worked);
         if (party.worked + party.paused > knobs_.history) party.worked /= 2, party.paused /= 2;
         return little;
     }
@@ -259,8 +235,7 @@ private:
 
     // The lead that a tenant may have, in time of the GPU.
     double lead_ns(const Party& party) const {
-        return std::max(count_ns(knobs_.lead),
-                        (party.stop_ns + count_ns(knobs_.resume)) / knobs_.max_overhead);
+        return std::max(ns_of(knobs_.lead), (party.stop_ns + ns_of(knobs_.resume)) / knobs_.max_overhead);
     }
 
     void order(TimePoint now) {
@@ -310,7 +285,6 @@ private:
         }
     }
 
-    // A trial in vain makes the next one later: some tenants have kernels that take longer than a trial.
     void try_alone(TimePoint now, Wanted& wanted) {
         if (tried_alone_) {
             const Party* const party = find(*tried_alone_);
@@ -319,31 +293,14 @@ private:
         const bool others =
             std::count_if(parties_.begin(), parties_.end(), [](const Party& each) { return each.works; }) > 1;
         for (Party& party : parties_) {
-            if (tried_alone_ || !others || now < next_trial_ || !is_due(party, now)) continue;
-            begin_trial(party, now);
+            if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held ||
+                !party.trials.is_due(knobs_, now))
+                continue;
+            tried_alone_ = party.tenant;
+            trial_ends_ = now + knobs_.trial;
+            next_trial_ = now + party.trials.begin(knobs_);
         }
         if (tried_alone_) wanted.ask_again(trial_ends_ - now);
-    }
-
-    bool is_due(const Party& party, TimePoint now) const {
-        if (!party.works || party.held || party.all < count_ns(knobs_.trial)) return false;
-        if (party.guessed >= knobs_.guessed * party.all) return true;
-        return now - party.measured >= (party.agrees ? knobs_.between_known : knobs_.between_trials);
-    }
-
-    void begin_trial(Party& party, TimePoint now) {
-        const double guessed = party.guessed / party.all;
-        const bool first = party.guessed_before > 1;
-        const bool taught =
-            party.corrections != party.corrections_before ||
-            (party.guessed_before >= knobs_.guessed && guessed <= kStillGuessed * party.guessed_before);
-        party.in_vain = first || taught ? 0 : party.in_vain + 1;
-        party.guessed_before = guessed;
-        party.corrections_before = party.corrections;
-        tried_alone_ = party.tenant;
-        trial_ends_ = now + knobs_.trial;
-        next_trial_ = now + knobs_.between_trials * (1 << std::min(party.in_vain, kMostDoubled));
-        party.all = party.guessed = 0;
     }
 
     // When the next one may have to be held back, or may go on.

@@ -38,6 +38,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/schedule/combinations.h"
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/exploration.h"
@@ -178,10 +179,9 @@ private:
 
     static bool learnt_of(const Pairs::Found& pair) {
         const models::Blocks& blocks = pair.together.blocks;
-        return std::ranges::any_of(pair.first->profile->beside, [&](const Beside& each) {
-            return each.learnt && each.other == pair.second->profile->identity &&
-                   each.ctas_per_sm == blocks[0] && each.other_ctas_per_sm == blocks[1];
-        });
+        const Beside* const rate =
+            rate_beside(*pair.first->profile, *pair.second->profile, blocks[0], blocks[1]);
+        return rate && rate->learnt;
     }
 
     // The rounds of the balanced blocks that are large enough for both kernels: slices end together (equation
@@ -215,8 +215,7 @@ private:
         if (chosen_.pair() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
             const uint64_t slice =
-                static_cast<uint64_t>(blocks) *
-                static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
+                static_cast<uint64_t>(blocks) * static_cast<uint64_t>(device.sms() * chosen_.rounds);
             wanted.run(kernel, even_quota(blocks), slice, [&] {
                 return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
                                    chosen_.learnt     ? "learnt "
@@ -233,7 +232,7 @@ private:
 
     // For p % (4.1). In blocks, a multiple of the SMs.
     uint64_t smallest_slice(const Kernel& kernel, const Device& device) const {
-        const double sms = std::max(1, device.multiprocessors);
+        const double sms = device.sms();
         const int most = most_ctas(kernel, limits_of(device));
         const uint64_t left = blocks_left(kernel);
         const double block_ns =
@@ -244,8 +243,7 @@ private:
         return static_cast<uint64_t>(std::max(1.0, std::ceil(blocks / sms)) * sms);
     }
     double rounds(const Kernel& kernel, const Device& device, int blocks) const {
-        const auto each =
-            static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        const auto each = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(device.sms());
         return std::min(kMostRounds, static_cast<double>((smallest_slice(kernel, device) + each - 1) / each));
     }
 

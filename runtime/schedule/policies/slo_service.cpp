@@ -7,15 +7,15 @@ namespace smt::runtime::schedule {
 void SloService::restart() {
     promise.restart();
     usual = level = 0;
-    at_work = any_ = false;
+    at_work = false;
+    lately_.reset();
 }
 
 bool SloService::active(TimePoint now) const {
-    return requests().under_way() || (any_ && now - lately_ < knobs_.sticky);
+    return requests().under_way() || (lately_ && now - *lately_ < knobs_.sticky);
 }
 
 void SloService::begin(int learnt) {
-    any_ = true;
     began = requests().began();
     beside = lower = late = false;
     spent_.reset();
@@ -53,7 +53,7 @@ std::optional<Duration> SloService::rest(TimePoint now) const {
 }
 
 Duration SloService::look_after(TimePoint now) const {
-    if (!requests().under_way() || !can_end()) return lately_ + knobs_.sticky - now;
+    if (!requests().under_way() || !can_end()) return *lately_ + knobs_.sticky - now;
     return std::clamp(rest(now).value_or(knobs_.look), knobs_.soonest_look, knobs_.look);
 }
 

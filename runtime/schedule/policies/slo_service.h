@@ -52,14 +52,13 @@ private:
     std::optional<Duration> rest(TimePoint now) const;
 
     const SloKnobs knobs_;
-    bool any_ = false;                // it has had a request
-    int since_sample_ = 0;            // requests
-    int begun_at_ = 0;                // its level when it began
-    std::optional<TimePoint> spent_;  // when it had lost what it may lose
-    TimePoint lately_{};              // when there was one
-    TimePoint ran_{};                 // when best-effort tenants last were not stopped in it
-    int not_stopped_ = 0;             // requests in which that was late
-    Duration stop_{};                 // of best-effort kernels beside it, the longest
+    int since_sample_ = 0;             // requests
+    int begun_at_ = 0;                 // its level when it began
+    std::optional<TimePoint> spent_;   // when it had lost what it may lose
+    std::optional<TimePoint> lately_;  // when there was a request; nothing: not yet
+    TimePoint ran_{};                  // when best-effort tenants last were not stopped in it
+    int not_stopped_ = 0;              // requests in which that was late
+    Duration stop_{};                  // of best-effort kernels beside it, the longest
 };
 
 }  // namespace smt::runtime::schedule

@@ -1,9 +1,9 @@
-#include "runtime/dispatch/kernel_watch.h"
+#include "runtime/server/kernel_watch.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace smt::runtime::dispatch {
+namespace smt::runtime::server {
 
 // Another stream may have the room that this launch needs.
 bool KernelWatch::could_wait(const Seat& seat, const std::vector<Seat>& seats) const {
@@ -24,7 +24,7 @@ std::optional<KernelWatch::Overdue> KernelWatch::look(schedule::TimePoint now,
     std::unordered_map<uint64_t, Seen> before = std::exchange(seen_, {});
     std::vector<bool> goes_on(seats.size());
     for (size_t i = 0; i < seats.size(); ++i) {
-        const Running& running = seats[i].running;
+        const dispatch::Running& running = seats[i].running;
         const auto found = before.find(seats[i].stream);
         const bool known = found != before.end() && found->second.launch == running.launch;
         Seen seen = known ? found->second : Seen{.launch = running.launch, .order = {looks_, running.issued}};
@@ -47,4 +47,4 @@ std::optional<KernelWatch::Overdue> KernelWatch::look(schedule::TimePoint now,
     return first;
 }
 
-}  // namespace smt::runtime::dispatch
+}  // namespace smt::runtime::server

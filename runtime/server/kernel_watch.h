@@ -18,19 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/schedule/snapshot.h"
+#include "runtime/dispatch/work.h"
 
-namespace smt::runtime::dispatch {
-
-// The first launch of a stream, which runs as far as is known.
-struct Running {
-    uint64_t launch = 0;           // differs from launch to launch of the stream
-    uint64_t progress = 0;         // changes with each block that is seen to be taken
-    uint32_t name = 0;             // of its kernel, in the journal
-    schedule::TimePoint issued{};  // to the driver
-    bool seen = false;             // that it has begun
-    bool stops = false;            // it can be stopped between two blocks
-};
+namespace smt::runtime::server {
 
 class KernelWatch {
 public:
@@ -42,7 +32,7 @@ public:
         uint32_t session = 0;
         int priority = 0;            // of its tenant; larger is more urgent
         schedule::Duration limit{};  // zero: none
-        Running running;
+        dispatch::Running running;
     };
     struct Overdue {
         Seat seat;
@@ -68,4 +58,4 @@ private:
     schedule::Duration longest_{};
 };
 
-}  // namespace smt::runtime::dispatch
+}  // namespace smt::runtime::server
