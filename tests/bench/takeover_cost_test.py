@@ -64,6 +64,13 @@ class Simulated(Measuring):
             self.assertGreater(found["memory_mib"][f"{process}_pss_mib"]["takeover"], 0)
         self.assertNotIn("off", found["memory_mib"]["standby_pss_mib"])
 
+    def test_both_servers_in_turns(self):
+        out, code = self.run_all("--in-turns", "malloc", "--rounds", "2")
+        self.assertEqual(code, 0, out)
+        figures = {row["figure"]: row for row in json.loads((self.out / "cost.json").read_text())["ratios"]}
+        self.assertEqual({row["rounds"] for row in figures.values()}, {2})
+        self.assertLessEqual({"malloc_free_64MiB_us", "program_s"}, set(figures))
+
     def test_what_turns_cost(self):
         out, code = self.run_all("--of", "turns")
         self.assertEqual(code, 0, out)

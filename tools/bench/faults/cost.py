@@ -3,7 +3,7 @@
 --of turns, what turns for memory cost where all fits: SMT_LIMITS=oversubscribe=1 against none.
 
     cost.py --out OUT [--build BUILD] [--rounds 12] [--budget SECONDS] [--repeats 2] [--startups 5]
-            [--of turns] [--example NAME] [--within 0.01] [--device sim]
+            [--of turns] [--example NAME] [--within 0.01] [--in-turns launch,malloc] [--device sim]
 
 In each round a server of either kind, one after the other, in an order that changes from round to round. On
 each: --repeats processes of bench_remoting that measure launches, copies (pageable and pinned, 4 KiB, 1 MiB,
@@ -14,11 +14,16 @@ range of the ratios of single rounds; more than --within is marked. Beside it, w
 memory that a program finds free natively, without a server and with an idle one of either kind; the same by
 nvidia-smi; and the resident and proportional memory of each process of the server.
 
+--in-turns: both servers are there all the time, and in each round a process of each of these groups of
+bench_remoting, and the example's, have their turns on each. Noise of the machine then meets both sides alike,
+so small differences are measured by this. What the processes take is not.
+
 Results: OUT/cost.jsonl with a line a figure of a process, OUT/cost.json with the table. No round is begun
 after the budget, less what a round took. The exit code is 1 where a process failed, a copy was wrong, a
 checksum was another one, or nothing was measured; a ratio is no failure.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -76,6 +81,12 @@ class Cost(Measurement):
         print(f"WRONG: {what}", flush=True)
 
     def measure(self):
+        if self.options.in_turns:
+            self.take_turns(self.options.in_turns.split(","))
+        else:
+            self.one_after_the_other()
+
+    def one_after_the_other(self):
         longest = 0.0
         for number in range(self.options.rounds + 1):   # the first one is not counted
             begun = time.monotonic()
@@ -90,6 +101,34 @@ class Cost(Measurement):
             longest = max(longest, time.monotonic() - begun)
             print(f"round {number}: {time.monotonic() - begun:.1f} s", flush=True)
 
+    def take_turns(self, groups):
+        with contextlib.ExitStack() as stack:
+            runtimes = {side: stack.enter_context(Runtime(self.places, **settings))
+                        for side, settings in self.sides.items()}
+            if not all([self.begins(runtime, side) for side, runtime in runtimes.items()]):
+                return
+            for number in range(self.options.rounds + 1):
+                if time.monotonic() > self.end:
+                    print(f"the budget of {self.options.budget:g} s is over before round {number}")
+                    return
+                for side in list(runtimes)[::1 if number % 2 else -1]:
+                    for group in groups:
+                        self.add(side, number, **(self.bench_run(runtimes[side], group, side) or {}))
+                    self.startups(runtimes[side], side, number)
+                self.rounds = number
+
+    def begins(self, runtime, side):
+        """The server's process, when its standby is ready; 0: it does not begin."""
+        first = self.bench_run(runtime, "startup", side)
+        pid = (runtime.status() or {"pid": 0})["pid"]
+        if first is None or not pid:
+            self.fails(f"{side}: no server: {runtime.log(400)}")
+            return 0
+        if side == "takeover" and not await_standby(runtime, pid):
+            self.fails(f"the standby is not ready: {runtime.log(600)}")
+            return 0
+        return pid
+
     def add(self, side, number, **figures):
         for name, value in figures.items():
             self.lines.add(round=number, side=side, figure=name, value=value)
@@ -100,12 +139,8 @@ class Cost(Measurement):
 
     def server(self, side, number):
         with Runtime(self.places, **self.sides[side]) as runtime:
-            first = self.bench_run(runtime, "startup", side)   # starts the server
-            pid = (runtime.status() or {"pid": 0})["pid"]
-            if first is None or not pid:
-                return self.fails(f"{side}: no server: {runtime.log(400)}")
-            if side == "takeover" and not await_standby(runtime, pid):
-                return self.fails(f"the standby is not ready: {runtime.log(600)}")
+            if not (pid := self.begins(runtime, side)):
+                return
             for _ in range(self.options.repeats):
                 found = self.bench_run(runtime, "short", side) or {}
                 right = [found.pop(f"{kind}_right", 0) == 1 for kind in ("pageable", "pinned")]
@@ -227,6 +262,7 @@ def main():
     parser.add_argument("--startups", type=int, default=5, help="runs of the example, of a server")
     parser.add_argument("--example", default="vector_add", help="its name; of size small")
     parser.add_argument("--within", type=float, default=0.01, help="of a ratio: more is marked")
+    parser.add_argument("--in-turns", metavar="GROUPS", help="of bench_remoting, on both servers by turns")
     parser.add_argument("--budget", type=float, default=300)
     parser.add_argument("--device", choices=("sim",))
     options = parser.parse_args()
