@@ -226,10 +226,11 @@ def crash_of_keeper(smt, programs):
             place.await_described(1)
             keeper = int(re.findall(r"belongs to smt-keeper, process (\d+)", place.log())[-1])
             server = place.server_pid()
-            killed = [keeper, server, *([standby] if also_standby else [])]
-            for pid in killed[::-1]:
+            others = [*([standby] if also_standby else []), server]
+            for pid in others:   # the keeper's end is not seen before theirs
+                os.kill(pid, signal.SIGSTOP)
+            for pid in (keeper, *others):
                 os.kill(pid, signal.SIGKILL)
-            for pid in killed:
                 await_end(pid)
             is_told(survivor, "crashed or was killed")
             place.run("next", "work", "2", "8")
