@@ -25,8 +25,11 @@ CUresult PhysicalMemory::make(uint64_t bytes, Made* made) {
         std::lock_guard lock(mutex_);
         if (spare_.take(bytes, made)) return CUDA_SUCCESS;
     }
+    const uint64_t before = trims_.load();
     const CUresult status = make_new(bytes, made);
-    return status == CUDA_ERROR_OUT_OF_MEMORY && trim() ? make_new(bytes, made) : status;
+    if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+    trim();
+    return trims_.load() == before ? status : make_new(bytes, made);  // another thread may have trimmed
 }
 
 CUresult PhysicalMemory::make_new(uint64_t bytes, Made* made) {
@@ -112,14 +115,15 @@ CUresult PhysicalMemory::room(size_t* free, size_t* total) const {
     return status;
 }
 
-bool PhysicalMemory::trim() {
+void PhysicalMemory::trim() {
+    const std::lock_guard one(trimming_);
     std::vector<Made> all;
     {
         std::lock_guard lock(mutex_);
         all = spare_.take_all();
     }
     release(all);
-    return !all.empty();
+    if (!all.empty()) trims_.fetch_add(1);
 }
 
 void PhysicalMemory::trim_unused() {

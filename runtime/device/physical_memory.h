@@ -59,7 +59,7 @@ public:
     // As cuMemGetInfo, but for what is spare: that is free. make() frees it where it needs the room; for
     // what else needs it there is trim().
     CUresult room(size_t* free, size_t* total) const;
-    bool trim();         // whether anything was spare
+    void trim();
     void trim_unused();  // called periodically
     // Called periodically. A line for the log, once, when the keeper has ended.
     std::string news();
@@ -75,7 +75,9 @@ private:
     int pid_ = -1;
     bool lends_ = false;
     std::atomic<bool> lost_{false};
-    bool told_ = false;  // news()'s thread only
+    bool told_ = false;               // news()'s thread only
+    std::mutex trimming_;             // taken before mutex_
+    std::atomic<uint64_t> trims_{0};  // that freed anything
     mutable std::mutex mutex_;
     SpareChunks spare_;  // guarded by mutex_
 };

@@ -25,7 +25,7 @@ class SpareChunks {
 public:
     using Clock = std::chrono::steady_clock;
     static constexpr uint64_t kShare = 32;
-    static constexpr size_t kMost = 16;
+    static constexpr size_t kMost = 8;
     static constexpr auto kLongest = std::chrono::seconds(5);
 
     void bound(uint64_t device_bytes) { most_bytes_ = device_bytes / kShare; }  // 0 before: nothing is kept

@@ -37,7 +37,7 @@ public:
         bool stopped = false;
         bool begun_anew = false;  // blocks of it were ended before their end: nothing is learnt from it
         uint64_t slice_of =
-            0;              // of quota mode: it is a slice, which is watched, of this launch; 0: it is none
+            0;              // in quota mode: of this launch it is a slice, which is watched; 0: it is none
         bool even = false;  // the same number of CTAs on each SM of `placement`
         bool by_itself = false;  // no other stream was at work meanwhile
         // From the mappings read so far:

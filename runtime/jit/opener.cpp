@@ -78,21 +78,20 @@ std::string Opener::begin(TenantId tenant, const JobPointer& job) {
             return "there is no thread for the compile worker: " + why;
         }
     }
+    job->waits = true;
     work_.notify_one();
     return {};
 }
 
 Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
     std::unique_lock lock(mutex_);
-    JobPointer job;
-    if (const auto begun = ahead_.extract({tenant, image.data()})) {
-        job = begun.mapped();
-    } else {
-        job = make_job(asked, image);
+    const auto expected = ahead_.extract({tenant, image.data()});
+    const JobPointer job = expected ? expected.mapped() : make_job(asked, image);
+    if (!job->waits)
         if (std::string why = begin(tenant, job); !why.empty())
             return failed(Outcome::kNoWorker, std::move(why));
-    }
     done_.wait(lock, [&] { return job->done; });
+    if (job->ahead) job->ahead->begin_next();
     return std::move(job->answer);
 }
 
@@ -101,19 +100,25 @@ std::unique_ptr<Opener::Ahead> Opener::ahead(TenantId tenant, const OpenOrder& a
     auto all = std::make_unique<Ahead>(*this, tenant);
     std::lock_guard lock(mutex_);
     for (const std::string_view image : images) {
-        JobPointer job = make_job(asked, image);
-        if (!begin(tenant, job).empty()) break;  // open() says why
-        ahead_[{tenant, image.data()}] = job;
-        all->jobs_.push_back(std::move(job));
+        all->jobs_.push_back(make_job(asked, image));
+        all->jobs_.back()->ahead = all.get();
+        ahead_[{tenant, image.data()}] = all->jobs_.back();
     }
+    for (size_t i = 0; i < settings_.workers; ++i) all->begin_next();
     return all;
+}
+
+// Where it fails open() begins it, and says why.
+void Opener::Ahead::begin_next() {
+    while (next_ < jobs_.size() && jobs_[next_]->waits) ++next_;
+    if (next_ < jobs_.size()) opener_.begin(tenant_, jobs_[next_++]);
 }
 
 Opener::Ahead::~Ahead() {
     std::unique_lock lock(opener_.mutex_);
     for (const JobPointer& job : jobs_) {
         opener_.ahead_.erase({tenant_, job->image.data()});
-        if (!job->begun) opener_.queue_.drop(job);
+        if (job->waits && !job->begun) opener_.queue_.drop(job);
     }
     for (const JobPointer& job : jobs_) opener_.done_.wait(lock, [&] { return job->done || !job->begun; });
 }

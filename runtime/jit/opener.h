@@ -51,8 +51,9 @@ public:
     };
     // Waits for the worker, which has a time limit. `image` must stay.
     Answer open(TenantId tenant, const OpenOrder& asked, std::string_view image);
-    // Begins to open images that open() will be asked for by the same tenant, order and addresses, several
-    // at once. Until then, or until the object is gone, they must stay where they are.
+    // Begins to open images that open() will be asked for by the same tenant, order and addresses, in this
+    // order: so many at once as there are workers, and the next one when open() has taken one, as answers may
+    // be large. Until then, or until the object is gone, they must stay where they are. It outlives open().
     class Ahead;
     std::unique_ptr<Ahead> ahead(TenantId tenant, const OpenOrder& asked,
                                  const std::vector<std::string_view>& images);
@@ -65,7 +66,9 @@ private:
         OpenOrder asked;
         std::string_view image;
         Answer answer;
-        bool begun = false, done = false, warms = false;
+        Ahead* ahead = nullptr;                           // of which it is; null: of none
+        bool waits = false, begun = false, done = false;  // in the queue; a worker has it
+        bool warms = false;
     };
     using JobPointer = std::shared_ptr<Job>;
     struct Worker;
@@ -98,9 +101,12 @@ public:
 
 private:
     friend class Opener;
+    void begin_next();  // with the opener's lock held
+
     Opener& opener_;
     const TenantId tenant_;
     std::vector<JobPointer> jobs_;
+    size_t next_ = 0;
 };
 
 }  // namespace smt::runtime::jit

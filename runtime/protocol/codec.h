@@ -5,8 +5,8 @@
 //   string  := array of char, with its NUL
 //
 // Writer does not write past the end of its buffer, and Reader does not read past the end of its data: good()
-// becomes false instead. The caller checks it once, at the end. A Reader's data must be a private copy of the
-// record.
+// becomes false instead. The caller checks it once, at the end. A Reader's data must be such that no client
+// can write to it: a private copy of a record, or a file that clients do not have.
 #pragma once
 
 #include <cstdint>

@@ -212,7 +212,7 @@ struct DeviceReply {
     ControlKind kind = ControlKind::kDeviceReply;
     uint32_t ok = 0;  // 0: the server has no device
     uint64_t total_bytes = 0;
-    uint64_t free_bytes = 0;                     // as its driver has it, so what other processes hold counts
+    uint64_t free_bytes = 0;                     // so what other processes hold counts; with what is spare
     int32_t attributes[kDeviceAttributes] = {};  // by CUdevice_attribute; 0: it has none of that number
     char name[kMessageBytes] = {};
 };

@@ -201,6 +201,7 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     if (const std::string lowered = Peer::lowered(hello); !lowered.empty())
         note(fmt::format("{} (pid {}): {}", text_in(hello.tenant), hello.pid, lowered));
     server.await_standby(std::string(text_in(hello.tenant)));  // after all refusals: they do not wait
+    if (refuse_offender(hello)) return;                        // another fault may have come meanwhile
     serve_session(hello, nullptr);
 }
 

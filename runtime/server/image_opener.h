@@ -14,8 +14,8 @@ class Session;
 // (handlers/code/opening.h).
 bool workers_open_images(const device::Device& device, const jit::Settings& settings);
 
-// How an image of the session is to be opened. Of a fenced session: the code that a program's own image is
-// then replaced by; with OpenOrder::fences, the image itself.
+// How code of the session is to be opened. An image as a program of a fenced session gave it needs
+// OpenOrder::fences as well.
 jit::OpenOrder order_to_open(Session& session);
 
 // 90 for compute capability 9.0.

@@ -430,9 +430,9 @@ void Server::tick() {
     note_left_out();
     addresses_.lock_later();
     if (const std::string news = device_.physical_memory().news(); !news.empty()) note(news);
-    device_.physical_memory().trim_unused();
     const Standstill::Calls calls(standstill_);
     if (fatal() == CUDA_SUCCESS) {
+        device_.physical_memory().trim_unused();
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status);
         sharing_.sweep();

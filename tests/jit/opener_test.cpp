@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "runtime/jit/messages.h"
@@ -71,23 +72,35 @@ TEST_CASE("a worker that was started ahead opens the first image") {
     CHECK(child_processes() == worker);
 }
 
-TEST_CASE("images that are begun ahead are opened side by side, and each answer is its own image's") {
-    Opener opener(toy_settings(), ignore);
+TEST_CASE("images are opened ahead, side by side, and each answer is its own image's") {
+    Settings settings = toy_settings();
+    settings.workers = 3;
+    Opener opener(settings, ignore);
     std::vector<std::string> images;
-    for (int i = 0; i < 12; ++i) images.push_back(packed_cubin(image::kZstd) + std::string(i, '\0'));
-    images.push_back(kText);
-    std::vector<std::string_view> views(images.begin(), images.end());
+    for (int bytes = 1; bytes <= 12; ++bytes) {
+        const std::string variable = std::to_string(bytes) + "];";
+        images.push_back(kText);
+        images.back().replace(kText.find("40];"), 4, variable);
+    }
+    const std::vector<std::string_view> views(images.begin(), images.end());
     {
         const auto ahead = opener.ahead(kAsking, asked(), views);
-        for (const std::string& each : images) {
-            const Opener::Answer answer = open(opener, each);
-            INFO(answer.reason << answer.opened.problem);
-            REQUIRE(answer.outcome == Outcome::kOpened);
-            CHECK(answer.opened.code == (&each == &images.back() ? Code::kPtx : Code::kCubin));
-        }
-        CHECK(open(opener, images.back()).opened.code == Code::kPtx);  // once more: by a worker
+        const auto until = std::chrono::steady_clock::now() + 30s;
+        const auto workers = [] {  // that have been started without open()
+            std::istringstream all(child_processes());
+            return std::distance(std::istream_iterator<int>(all), {});
+        };
+        while (workers() < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        CHECK(workers() >= 2);
+        for (size_t i = 0; i < images.size(); ++i)
+            CHECK(open(opener, images[i]).opened.variable_bytes == i + 1);
+        CHECK(open(opener, images.back()).opened.variable_bytes == images.size());  // once more: by a worker
     }
-    opener.ahead(kAsking, asked(), views).reset();  // nothing is asked for
+    {
+        const auto ahead = opener.ahead(kAsking, asked(), views);  // in another order, and not all of them
+        CHECK(open(opener, images[7]).opened.variable_bytes == 8);
+        CHECK(open(opener, images[0]).opened.variable_bytes == 1);
+    }
     check_opens(opener);
 }
 

@@ -20,7 +20,6 @@ sys.path.insert(0, str(TESTS / "image"))
 import damage  # noqa: E402
 
 INVALID_IMAGE, NO_BINARY, OPERATING_SYSTEM = 200, 209, 304
-PAUSE = 34   # the system call
 
 
 def images_in(place, cases):
@@ -74,11 +73,11 @@ def opened_images(place):
 
 
 def paused_worker(server):
-    """The server's child that toy_compile's `hang` has stopped for ever; none: None."""
+    """The server's child that toy_compile's `hang` has stopped; none: None."""
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if parent == server and (process / "syscall").read_text().startswith(f"{PAUSE} "):
+            state, parent = (process / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            if int(parent) == server and state == "T":
                 return int(process.name)
         except OSError:   # it is gone
             pass

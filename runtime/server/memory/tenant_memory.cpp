@@ -250,7 +250,8 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
     return status;
 }
 
-// Returns idle chunks to the driver, largest first, until at most `bound` is left.
+// Gives idle chunks back, largest first, until at most `bound` is left. A state that was written of them is
+// void before another tenant may have one.
 void TenantMemory::trim_to(uint64_t bound) {
     if (moves_) return;
     unmap_left();
@@ -259,14 +260,14 @@ void TenantMemory::trim_to(uint64_t bound) {
         auto [bytes, base] = *largest;
         cached_.erase(largest);
         cached_bytes_ -= bytes;
-        drop_chunk(base, bytes);
         if (told_) told_();
+        drop_chunk(base, bytes);
     }
     while (idle_bytes() > bound) {
         auto [base, bytes] = slabs_.take_idle_region();
         if (bytes == 0) return;
-        drop_chunk(base, bytes);
         if (told_) told_();
+        drop_chunk(base, bytes);
     }
 }
 

@@ -9,7 +9,8 @@
 //
 // A chunk that is new to the tenant is zeroed before use. Memory that the tenant freed may be reused for it
 // with its old contents. Freed chunks are cached up to a bound, so a malloc and free pair needs no mapping.
-// Chunks beyond the bound are returned to the driver, and all idle ones if any tenant runs out of memory.
+// Chunks beyond the bound are given back (device/physical_memory.h), and all idle ones if any tenant runs out
+// of memory.
 //
 // Any thread. A caller that frees memory has waited for the work that uses it. The caller keeps ownership of
 // the range given to the constructor.
@@ -173,8 +174,8 @@ public:
     uint64_t bytes_movable() const;  // of chunks on the device that copy_out() takes
 
     void clear();  // frees all memory and reservations, keeps the ranges
-    void trim();   // returns cached chunks to the driver
-    // To be called before the memory is used: called behind each chunk that is returned, under a lock.
+    void trim();   // gives cached chunks back, and what is spare to the driver
+    // To be called before the memory is used: called before each chunk is given back, under a lock.
     void tell_returned(std::function<void()> told) { told_ = std::move(told); }
     void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
     uint64_t bytes_used() const { return account_->held() - mover_.bytes_away(); }  // on the device

@@ -44,7 +44,8 @@ void TenantMemory::unmap_chunk(uint64_t base, uint64_t bytes) {
     if (mover_.drop(base)) {
         if (!shared && driver_.cuMemRetainAllocationHandle)
             driver_.cuMemRetainAllocationHandle(&memory.handle, reinterpret_cast<void*>(base));
-        driver_.cuMemUnmap(base, bytes);
+        if (driver_.cuMemUnmap(base, bytes) != CUDA_SUCCESS && memory.handle)
+            driver_.cuMemRelease(std::exchange(memory.handle, 0));  // it stays mapped
     }
     if (const auto kept = kept_chunks_.extract(base)) memory.id = kept.mapped();
     shared_chunks_.erase(base);

@@ -53,16 +53,16 @@ bool is_awaited(Op op, std::string_view payload) {
 void LaunchLog::add(Op op, std::pair<uint32_t, uint64_t> use, std::string_view record) {
     std::lock_guard lock(mutex_);
     if (ring_.size() < kMost && count_ == ring_.size()) ring_.emplace_back();
-    if (count_ < ring_.size())
-        ++count_;
-    else
-        first_ = (first_ + 1) % kMost;
-    Entry& entry = ring_[(first_ + count_ - 1) % kMost];
+    Entry& entry = ring_[(first_ + count_) % kMost];
+    entry.record.assign(record);  // may have no memory
     entry.op = op;
     entry.stream = use.first;
     entry.number = use.second;
     entry.again = again_;
-    entry.record.assign(record);
+    if (count_ < ring_.size())
+        ++count_;
+    else
+        first_ = (first_ + 1) % kMost;
 }
 
 void LaunchLog::forget() {

@@ -38,7 +38,7 @@ public:
     }
     std::vector<Entry> all() const;
 
-    // A record that has been executed, or has failed. `status` is fatal: it is executed again by itself.
+    // A record that has been executed, or has failed. `fatal`: it is executed again by itself.
     // `stream` and `number` are of its last use. `record`: its payload.
     void note(protocol::Op op, bool done, bool fatal, std::pair<uint32_t, uint64_t> use,
               std::string_view record);

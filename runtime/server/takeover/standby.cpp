@@ -253,6 +253,7 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     HandedOver result;
     std::vector<Line> lines;
     Laps laps;
+    if (!server.context_lives()) server.device().physical_memory().trim();  // else it may not return
     result.server = begin(server, listening, lock);
     laps.end("the standby is told");
     const std::vector<Session*> sessions = server.held_sessions();
@@ -265,7 +266,6 @@ HandedOver Standby::hand_over(Server& server, int listening, int lock) {
     await_answers(server, std::move(lines), &result);
     server.decided();
     laps.end("they are there");
-    server.device().physical_memory().trim();  // nothing is made here any more
     drop();
     if (result.server)
         note_(fmt::format("process {} serves from now on, {} of {} sessions that were there, too; after {}",
