@@ -42,8 +42,8 @@ def promised_after_a_kill(state, keeper):
 
 def promised(kind, state, keeper):
     """The outcomes that are right; `keeper`: the server's SMT_KEEPER."""
-    if kind in HARMLESS:
-        return {"goes on"}
+    if kind in HARMLESS:   # a wait in a stream ends if the next program's start has to wait for it
+        return {"goes on", "ends"} if state == "waiting" else {"goes on"}
     if kind == "kill_server":
         return promised_after_a_kill(state, keeper)
     if state in STRICT or (state in TURNS and keeper == "takeover"):
