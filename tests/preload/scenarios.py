@@ -53,10 +53,15 @@ class Place:
     def status(self):
         return smt(self.program, "server", "status")
 
-    def server_pid(self):
+    def server_now(self):
+        """None: there is none, or it does not answer, as while another process takes over."""
         found = re.search(r"process +(\d+)", self.status())
+        return int(found[1]) if found else None
+
+    def server_pid(self):
+        found = self.server_now()
         assert found, "there is no server"
-        return int(found[1])
+        return found
 
     def socket(self):
         return str(self.folder / "device.sock")
@@ -367,7 +372,7 @@ def fault_taken_over(place):
         pid = place.server_pid()
         wait_for(lambda: "is ready to take over" in smt(place.program, "log"), "there is a standby")
         assert f"in kernel fault of tenant {tenant}" in place.run("fault", "cause", tenant=tenant)[1]
-        wait_for(lambda: place.server_pid() != pid, "another process serves")
+        wait_for(lambda: place.server_now() not in (None, pid), "another process serves")
         place.run("scale")
         assert "sufferer" in smt(place.program, "status"), smt(place.program, "status")
     assert sufferer.poll() is None, sufferer.communicate()
