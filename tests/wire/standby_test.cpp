@@ -130,7 +130,7 @@ TEST_CASE("standby: an arena whose session cannot be made again is closed", "[st
         Session session(server, server.next_session(), -1, hello);
         std::string told;
         Session::Taken taken;
-        taken.state = state;
+        taken.state = FileBytes(file_of(state), state.size());
         taken.arena = memfd_create("arena", MFD_CLOEXEC);
         struct stat made{};
         REQUIRE(fstat(taken.arena, &made) == 0);
