@@ -38,6 +38,17 @@ public:
             const auto found = the()->handles_.extract(handle);
             return the()->maps_.contains(handle) ? CUDA_SUCCESS : the()->give(found.mapped());
         };
+        driver_.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void* address) {
+            for (const auto& [each, base] : the()->maps_) {
+                if (base != reinterpret_cast<uint64_t>(address)) continue;
+                the()->handles_[each] = the()->mapped.at(base).size();
+                return *handle = each, CUDA_SUCCESS;
+            }
+            return CUDA_ERROR_INVALID_VALUE;
+        };
+        driver_.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
+            return *free = the()->free_bytes, *total = ~size_t{0}, CUDA_SUCCESS;
+        };
         driver_.cuMemMap = [](CUdeviceptr base, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                               unsigned long long) {
             if (the()->fails("cuMemMap") || the()->mapped.contains(base)) return CUDA_ERROR_INVALID_VALUE;
