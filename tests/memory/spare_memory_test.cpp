@@ -34,9 +34,9 @@ struct Memory {
 }  // namespace
 
 TEST_CASE("a chunk is spare after its session is told, and zero for the next one", "[spare]") {
+    std::vector<uint64_t> spare_when_told;
     Memory it;
     std::ranges::fill(it.device.mapped.at(it.address), char(0x77));
-    std::vector<uint64_t> spare_when_told;
     it.memory.tell_returned([&] { spare_when_told.push_back(it.spare()); });
     it.memory.clear();
     CHECK(spare_when_told == std::vector<uint64_t>{0});
