@@ -14,7 +14,7 @@ strict), in the second the culprit is. So it is in quarantine and beside_quarant
 quarantine), which need a takeover.
 
 --together: each fault has a neighbour in every state beside it, at once, and each of them is a run; but for
-the states of ALONE, and but for kill_server. --each: so many neighbours in each of these states.
+the states of ALONE, and but for kill_server. --each: so many neighbours in each state, but for kill_server.
 
 Runs follow one another on a server until it is gone, so each takeover but the first one is from a process
 that took over itself. --at-once runs that many servers side by side, each with a runtime folder of its own,
@@ -176,8 +176,9 @@ class Faults:
         if at_work and kind != "kill_server" and not wait_for(lambda: b"AT WORK" in culprit.out):
             return self.failed(runtime, "the urgent program does not begin", states, culprit,
                                *neighbours.values())
-        if "held" in states:
-            neighbours["held"].tell()
+        for name in states:
+            if state_of(name) == "held":
+                neighbours[name].tell()
         if kind == "kill_client":
             culprit.kill()
         ended = culprit.finish()
@@ -322,10 +323,15 @@ def beside_one_fault(options, kind):
     """Names of neighbours in groups: of one fault. How many sessions would outlive a crash of the server
     (await_described) does not say which, so there is one neighbour then."""
     states = options.states.split(",")
-    alone = [(state,) for state in states if not options.together or kind == "kill_server" or state in ALONE]
-    group = [state for state in states if (state,) not in alone]
-    more = [f"{state}-{copy}" for copy in range(1, options.each) for state in group]
-    return [(*group, *more), *alone] if group else alone
+    copies = 1 if kind == "kill_server" else options.each
+    alone = [state for state in states if not options.together or kind == "kill_server" or state in ALONE]
+    group = [state for state in states if state not in alone]
+    return [several(names, copies) for names in (group, *([state] for state in alone)) if names]
+
+
+def several(states, copies):
+    """The names of so many neighbours in each of these states."""
+    return (*states, *(f"{state}-{copy}" for copy in range(1, copies) for state in states))
 
 
 def state_of(name):
@@ -349,7 +355,7 @@ def main():
     parser.add_argument("--together", action="store_true",
                         help="a neighbour in every state beside each fault")
     parser.add_argument("--each", type=int, default=1, metavar="NEIGHBOURS",
-                        help="--together: in each state")
+                        help="in each state")
     parser.add_argument("--at-once", type=int, default=1, metavar="SERVERS")
     parser.add_argument("--mib", type=int, default=64, help="of the neighbour's memory")
     parser.add_argument("--budget", type=float, default=3600)
