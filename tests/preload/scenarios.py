@@ -254,6 +254,31 @@ def machine_code(place):
     assert finish(process)[0].strip() == "right"
 
 
+def assembled(place):
+    """Managed PTX stands in for an image once its machine code is made: no load waits for that."""
+    cache = dict(SMT_CACHE_DIR=str(place.folder / "cache"))
+
+    def load(until):
+        """What the journal says of the load, once it says `until`."""
+        before = len(notes())
+        process = place.start("assembled", **cache)
+        assert process.stdout.readline() == "loaded\n"
+        wait_for(lambda: any(until in note for note in notes()[before:]), until)
+        finish(process)
+        return " ".join(note for note in notes()[before:] if "an image is loaded" in note)
+
+    def notes():
+        log = smt(place.program, "log", "--json").splitlines() if place.server_now() else []
+        return [entry["text"] for entry in map(json.loads, log) if entry["kind"] == "note"]
+
+    not_made = "as the program made it: its managed form is not made yet"
+    first = load("kernels managed by PTX, 0 refused")
+    second = load("bytes of machine code")
+    third = load("an image is loaded")
+    assert not_made in first and not_made in second, (first, second)
+    assert "in managed form, managed by PTX (1 kernels)" in third, third
+
+
 def bystander(place):
     """A program that is there all the time: the server has no reason to leave."""
     return bystander_with(place)
@@ -415,7 +440,7 @@ SCENARIOS = [threads, answers, large_copies, fork, fresh_memory, fresh_arrays, w
              refused_calls, private_tables, memory_limit, small_device, device_printf, fatal_fault,
              fault_taken_over, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
-COMPILES = [machine_code]
+COMPILES = [machine_code, assembled]
 
 
 def main(scenarios=None):

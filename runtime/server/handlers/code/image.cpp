@@ -73,6 +73,11 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, cons
     return take_code(call, opened, image);
 }
 
+struct Forms {
+    jit::Decision loaded;       // `compiled`: what the image is the managed form of; null: the program's own
+    jit::Decision coming = {};  // to take the place of the program's own; neither known nor awaited: none is
+};
+
 // Of what the program gave.
 struct Given {
     std::string identity;  // for profiles
@@ -102,13 +107,13 @@ std::string record_of(protocol::ModuleLoad request, const char* options) {
     return record.append(options, request.jit_option_count * sizeof(protocol::JitOption));
 }
 
-// `form.compiled`: what the image is the managed form of; null: it is the program's own.
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened,
-                    const Given& given, JitOptions& jit, jit::Decision form, uint32_t* object) {
-    std::optional<jit::Awaited> awaited = std::exchange(form.awaited, std::nullopt);
-    if (awaited && opened.uses_variables) {  // the two images' would differ
-        form.reason += "; it is taken at the next load, as the image's code uses variables of the image";
-        awaited.reset();
+                    const Given& given, JitOptions& jit, Forms forms, uint32_t* object) {
+    bool comes = forms.coming.compiled || forms.coming.awaited;
+    if (comes && opened.uses_variables) {  // the two images' would differ
+        forms.loaded.reason +=
+            "; it is taken at the next load, as the image's code uses variables of the image";
+        comes = false;
     }
     Charge unpacked, charge;
     const uint64_t bytes = opened.unpacked.size() + given.own.ptx.size();
@@ -138,14 +143,14 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     }
     if (status == CUDA_SUCCESS) status = others.end();
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, std::move(opened.printing),
-                                          given.system_atomics, given.identity, std::move(managed),
-                                          std::move(form), std::move(opened.doors), std::move(charge));
+        *object = call.session.code().add(
+            owner, module, library, std::move(opened.printing), given.system_atomics, given.identity,
+            std::move(managed), std::move(forms.loaded), std::move(opened.doors), std::move(charge));
         if (const ImagePointer made = call.session.code().image(*object)) {
             others.give(*made);
             SMT_TRY(close_fence(call, *made, *object, given.fenced));
         }
-        if (*object && awaited) await_form(call, *object, std::move(*awaited), given.own, jit);
+        if (*object && comes) await_form(call, *object, std::move(forms.coming), given.own, jit);
         if (*object) return CUDA_SUCCESS;
         status = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -155,11 +160,16 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     return status;
 }
 
+// NOT_READY: its machine code is not made yet, and no load waits for that.
 CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const Given& given,
                       JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
-    SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
-    return load_bytes(call, owner, std::move(image), std::move(opened), given, jit, std::move(form), object);
+    const std::string_view bytes(image.data(), image.size());
+    SMT_TRY(open(call, bytes, &jit, &opened));
+    if (!waits_for_forms(call) && is_being_assembled(call, opened, bytes, jit, given.own))
+        return CUDA_ERROR_NOT_READY;
+    return load_bytes(call, owner, std::move(image), std::move(opened), given, jit, {std::move(form)},
+                      object);
 }
 
 // In managed form where there is one. It has all that the image has, so it stands in its place.
@@ -176,24 +186,28 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     }
     const Given given{call.session.server().profiles().identify(bytes), std::move(opened.fenced),
                       std::move(opened.own), std::move(opened.system_atomics)};
-    jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
+    Forms forms{find_managed(call, bytes, std::move(opened.choices), request.captures)};
+    jit::Decision& form = forms.loaded;
+    forms.coming.awaited = std::exchange(form.awaited, std::nullopt);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
         CUresult status = load_managed(call, request.owner, std::move(managed), given, jit, form, object);
-        form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)),
-                nullptr, std::nullopt};
-        call.session.note(
-            status == CUDA_SUCCESS
-                ? fmt::format("an image is loaded in managed form{} ({} kernels)",
-                              compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
-                              std::count_if(
-                                  compiled->kernels.begin(), compiled->kernels.end(),
-                                  [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }))
-                : "an image is loaded as the program made it: " + form.reason);
-        if (status == CUDA_SUCCESS) return status;
+        if (status == CUDA_SUCCESS) {
+            call.session.note(fmt::format("an image is loaded in managed form{} ({} kernels)",
+                                          form.by_ptx() ? ", managed by PTX" : "",
+                                          managed_kernels(*compiled)));
+            return status;
+        }
+        const bool being_assembled = status == CUDA_ERROR_NOT_READY;
+        if (being_assembled) forms.coming = std::move(form);
+        form = {};
+        form.reason = being_assembled ? kNotMade
+                                      : fmt::format("its managed form is error {} of the driver",
+                                                    static_cast<int>(status));
+        call.session.note("an image is loaded as the program made it: " + form.reason);
         jit.start_again();
     }
-    return load_bytes(call, request.owner, std::move(image), std::move(opened), given, jit, std::move(form),
+    return load_bytes(call, request.owner, std::move(image), std::move(opened), given, jit, std::move(forms),
                       object);
 }
 

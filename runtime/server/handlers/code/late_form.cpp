@@ -169,24 +169,22 @@ void upgrade(Call& call, Image& image) {
     const CUresult status = load_beside(call, image);
     if (status == CUDA_ERROR_NOT_READY) return;
     if (status != CUDA_SUCCESS) return give_up(call, image, error_of_driver(status));
-    const auto& kernels = image.beside.form.compiled->kernels;
-    call.session.note(
-        fmt::format("an image's managed form is ready: {} kernels{}",
-                    std::count_if(kernels.begin(), kernels.end(),
-                                  [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }),
-                    image.beside.form.by_ptx() ? ", managed by PTX" : ""));
+    const jit::Decision& form = image.beside.form;
+    call.session.note(fmt::format("an image's managed form is ready: {} kernels{}",
+                                  managed_kernels(*form.compiled), form.by_ptx() ? ", managed by PTX" : ""));
 }
 
 }  // namespace
 
-void await_form(Call& call, uint32_t object, jit::Awaited awaited, const jit::OwnForm& own,
+void await_form(Call& call, uint32_t object, jit::Decision form, const jit::OwnForm& own,
                 const JitOptions& jit) {
     auto late = std::make_unique<LateForm>();
     const MemoryAccountPointer& account = call.session.host_account();
-    if (!late->text.take(account, awaited.choice.text.size()) ||
+    if (form.awaited) late->awaited = *std::exchange(form.awaited, std::nullopt);
+    if (!late->text.take(account, late->awaited.choice.text.size()) ||
         !late->own_text.take(account, own.ptx.size()))
         return;
-    late->awaited = std::move(awaited);
+    late->form = std::move(form);
     late->own = own;
     late->options = jit.compiler_options();
     late->target = jit.target();

@@ -13,8 +13,9 @@
 
 namespace smt::runtime::server::handlers {
 
-// For an image that was just added. `own`: of what the program gave. `jit`: of its load.
-void await_form(Call& call, uint32_t object, jit::Awaited awaited, const jit::OwnForm& own,
+// For an image that was just added. `form`: awaited, or not yet machine code. `own`: of what the program
+// gave. `jit`: of its load.
+void await_form(Call& call, uint32_t object, jit::Decision form, const jit::OwnForm& own,
                 const JitOptions& jit);
 
 // Before a launch of a kernel whose image awaits its form. Afterwards the kernel may have it. The kernel is

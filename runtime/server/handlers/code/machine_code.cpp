@@ -101,6 +101,15 @@ CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char
     return CUDA_SUCCESS;
 }
 
+bool is_being_assembled(Call& call, const jit::Opened& opened, std::string_view image, const JitOptions& jit,
+                        const jit::OwnForm& own) {
+    if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return false;
+    const std::string identity = ask_for_machine_code(call, opened, std::string(jit::code_of(opened, image)),
+                                                      jit.compiler_options(), jit.target(), own);
+    return call.session.server().compiler().wait_for(call.session.id(), identity, 0ms).state ==
+           Service::State::kPending;
+}
+
 bool is_link_input(std::string_view bytes, const jit::Opened& opened) {
     return opened.code != jit::Code::kOther || image::is_elf(bytes) || bytes.starts_with(kArchive);
 }

@@ -31,6 +31,10 @@ std::string ask_for_machine_code(Call& call, const jit::Opened& opened, std::str
                                  std::vector<std::string> options, const std::string& target,
                                  const jit::OwnForm& own);
 
+// Asks for the machine code of what was opened, as to_machine_code() does; whether it is not there yet.
+bool is_being_assembled(Call& call, const jit::Opened& opened, std::string_view image, const JitOptions& jit,
+                        const jit::OwnForm& own);
+
 // Whether such an input of the linker is for the worker. `opened`: by open_link_input().
 bool is_link_input(std::string_view bytes, const jit::Opened& opened);
 // PTX becomes a relocatable cubin, which shows what is wrong with it. `more`: the input's own options.

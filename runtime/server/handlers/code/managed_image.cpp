@@ -40,8 +40,7 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity)
 
 std::string late(Call& call, const Service& compiler) {
     const auto seconds = patience(call, compiler) / 1s;
-    return seconds == 0 ? "its managed form is not made yet"
-                        : fmt::format("its managed form was not there within {} s", seconds);
+    return seconds == 0 ? kNotMade : fmt::format("its managed form was not there within {} s", seconds);
 }
 
 // The simulated device executes PTX.
@@ -51,6 +50,13 @@ jit::Target target_of(Call& call) {
 }
 
 }  // namespace
+
+bool waits_for_forms(Call& call) { return patience(call, call.session.server().compiler()) > 0ms; }
+
+size_t managed_kernels(const jit::Result& form) {
+    return static_cast<size_t>(std::ranges::count_if(
+        form.kernels, [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }));
+}
 
 jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures) {
     Service& compiler = call.session.server().compiler();

@@ -1,6 +1,7 @@
 // The managed form of an image that a program loads (runtime/jit/decision.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -14,6 +15,12 @@ namespace smt::runtime::server::handlers {
 // with each reason against a managed form, unless images without source are not to be managed. `choices`: of
 // the image. `captures` is ModuleLoad's.
 jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures);
+
+// Whether such a load waits at all for a form that is not made.
+bool waits_for_forms(Call& call);
+inline constexpr const char* kNotMade = "its managed form is not made yet";  // why an image has none
+
+size_t managed_kernels(const jit::Result& form);  // how many
 
 // Of an image that is loaded; does not wait, and says nothing.
 jit::Decision find_managed_again(Call& call, jit::Awaited awaited);
