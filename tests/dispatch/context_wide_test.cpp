@@ -201,6 +201,7 @@ TEST_CASE("launches with a limit stand back while a call waits for later ones al
     };
     // The call makes its way after its patience, which a slow machine may spend otherwise.
     const auto are_seen_to = [&] {
+        watch_launches(true);
         Session limited(1, "limited"), loader(2, "loader");
         event_state = later_state = CUDA_ERROR_NOT_READY;
         functions_loaded = 0;
@@ -224,14 +225,13 @@ TEST_CASE("launches with a limit stand back while a call waits for later ones al
         later_state = CUDA_SUCCESS;
         loads.join();
         CHECK(functions_loaded == 1);
+        watch_launches(false);  // the next try's call waits for none of these
         return seen;
     };
-    watch_launches(true);
     int tries = 0;
     bool seen = false;
     while (!seen && ++tries <= 100) seen = are_seen_to();
     CHECK(seen);
-    watch_launches(false);
     event_state = CUDA_SUCCESS;
 }
 
