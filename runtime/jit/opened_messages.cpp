@@ -177,6 +177,7 @@ std::string encode(const Opened& opened) {
     to.array(opened.choices.ptx.text);
     pack(to, opened.choices.ptx.registers);
     to.string(opened.choices.ptx.reason);
+    to.string(opened.choices.ptx.code);
     return to.take();
 }
 
@@ -224,6 +225,7 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
     opened.choices.ptx.text = read_array(reader);
     opened.choices.ptx.registers = read_registers(reader);
     opened.choices.ptx.reason = read_string(reader);
+    opened.choices.ptx.code = read_string(reader);
     if (opened.code > Code::kPtx || (opened.variant && opened.variant != 'a' && opened.variant != 'f'))
         return std::nullopt;
     if (!is_within(opened, image_bytes, *is_unpacked)) return std::nullopt;

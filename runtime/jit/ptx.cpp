@@ -38,6 +38,12 @@ std::string without_ptx(const std::vector<image::Entry>& entries, int architectu
 
 }  // namespace
 
+std::string machine_code_for(int device, int architecture, char variant) {
+    std::string code = fmt::format("sm_{}", device);
+    if (variant && (variant != 'a' || architecture == device)) code += variant;
+    return code;
+}
+
 std::map<std::string, uint32_t> own_registers(std::string_view bytes, int architecture) {
     auto read = image::read(bytes);
     auto* entries = std::get_if<std::vector<image::Entry>>(&read);
@@ -64,7 +70,8 @@ PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_byt
     auto text = image::expand(*ptx);
     if (auto* problem = std::get_if<image::Problem>(&text))
         return none("its PTX cannot be unpacked: " + problem->text);
-    return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};
+    return {std::move(std::get<std::string>(text)), registers_of(cubin), "",
+            machine_code_for(architecture, ptx->architecture, ptx->variant)};
 }
 
 Choices choices_of(std::string_view bytes, const Target& target, uint64_t most_ptx_bytes) {

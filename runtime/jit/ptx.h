@@ -13,7 +13,12 @@ struct PtxChoice {
     std::string text;
     std::map<std::string, uint32_t> registers = {};  // own_registers()
     std::string reason;                              // why there is none, in words; empty: there is a text
+    std::string code = {};                           // machine code that it becomes: "sm_90a"
 };
+
+// What PTX for `architecture` becomes on a device, as NVRTC names it. It has the PTX's variant where this is
+// the device's: of the same architecture ('a'), or of a family ('f').
+std::string machine_code_for(int device, int architecture, char variant);
 
 // Registers of a thread, by kernel, where the image has machine code for the device; `architecture` 0: the
 // image is one cubin. What cannot be read is not known.
@@ -27,6 +32,7 @@ PtxChoice choose_ptx(std::string_view image, int architecture, uint64_t most_byt
 struct Target {
     int architecture = 0;    // 90 for compute capability 9.0
     bool text_only = false;  // it takes PTX, no machine code
+    bool assembled = false;  // managed PTX becomes machine code, by the service, once it is made
 };
 
 // What Service and decide() ask of an image.

@@ -1,5 +1,6 @@
 #include "runtime/jit/service.h"
 
+#include <cuda.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,9 +124,21 @@ std::string Service::submit_ptx(TenantId tenant, PtxChoice choice, const Target&
     job->order.language = Language::kPtx;
     job->order.inside = settings_.inside;
     if (!target.text_only) job->order.architecture = fmt::format("sm_{}", target.architecture);
+    if (target.assembled && has_ptx_compiler()) job->code = std::move(choice.code);
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(tenant, std::move(job));
     return identity;
+}
+
+Order Service::assembly_of(std::string text, std::string code, std::vector<std::string> options) {
+    Order order;
+    order.language = Language::kAssembly;
+    order.form = Form::kCubin;
+    order.architecture = std::move(code);
+    order.source.options = std::move(options);
+    const uint64_t bytes = text.size();
+    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, bytes, "", std::move(text)});
+    return order;
 }
 
 std::string Service::make_machine_code(TenantId tenant, Order order) {
@@ -296,6 +309,7 @@ void Service::run() {
             result = failed_for_now(error.what());
         }
         report(*job, result, from_cache, milliseconds_since(began));  // before it is loaded
+        have_assembled(*job, result);                                 // before it is known
         warn(compiler.lacking());
         lock.lock();
         queue_.done(*job);
@@ -324,6 +338,17 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
             cache_.store(index_key(job.image_identity, job.order.inside), key);
     }
     return result;
+}
+
+// The next load of the image asks for it, too; so nothing is lost where this fails.
+void Service::have_assembled(const Job& job, const Result& result) {
+    if (job.code.empty() || result.image.empty()) return;
+    try {
+        make_machine_code(job.running_for, assembly_of(result.image, job.code));
+    } catch (const std::exception& error) {
+        say_(fmt::format("{}: its managed form is not assembled yet: {}", title(job.origin, job.order),
+                         error.what()));
+    }
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {

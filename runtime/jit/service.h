@@ -68,11 +68,13 @@ public:
     // What to wait for; empty: it is no image of nvcc's, or its source is not in the index.
     std::string request(TenantId tenant, std::string_view image, const Choices& choices);
 
-    // Of one text the work is done once. Returns what to wait for.
+    // Of one text the work is done once. Returns what to wait for. If the target has it assembled, what is
+    // made becomes machine code at once: assembly_of() it, without options, is asked for.
     std::string submit_ptx(TenantId tenant, PtxChoice choice, const Target& target);
 
     // Machine code of the order's inputs (kAssembly, kLink). Returns what to wait for.
     std::string make_machine_code(TenantId tenant, Order order);
+    static Order assembly_of(std::string text, std::string code, std::vector<std::string> options = {});
     static bool has_ptx_compiler();  // this build; otherwise the driver compiles PTX
 
     enum class State { kUnknown, kPending, kDone };
@@ -99,6 +101,7 @@ private:
         std::string identity;
         std::string image_identity;       // captured: of the image
         const char* origin = "captured";  // or indexed; of PTX it says nothing
+        std::string code;                 // that the PTX which is made becomes; empty: it stays as it is
         Order order;                      // until it is done
         ResultPointer result;             // null: not done
     };
@@ -117,6 +120,7 @@ private:
     class Listed;
     void run();
     Result result_of(const Job& job, Compiler& compiler, bool& from_cache);
+    void have_assembled(const Job& job, const Result& result);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
     ResultPointer from_index(const std::string& identity, const std::string& image_identity = "");
     void look_up(const JobPointer& job);

@@ -44,30 +44,18 @@ float milliseconds_since(std::chrono::steady_clock::time_point began) {
     return std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - began).count();
 }
 
-jit::Order order_for(Call& call, jit::Language language, const std::string& target, char variant) {
-    jit::Order order;
-    order.language = language;
-    order.form = jit::Form::kCubin;
-    order.architecture = target.empty() ? fmt::format("sm_{}", architecture_of(call)) : target;
-    if (variant && target.empty()) order.architecture += variant;
-    return order;
-}
-
-// Its variant is the device's where it is the device's architecture, or a family's.
-char variant_for(const jit::Opened& opened, int architecture) {
-    return opened.variant == 'a' && opened.architecture != architecture ? '\0' : opened.variant;
+std::string code_for(Call& call, const jit::Opened& opened, const std::string& target) {
+    return target.empty() ? jit::machine_code_for(architecture_of(call), opened.architecture, opened.variant)
+                          : target;
 }
 
 jit::Order order_of_text(Call& call, const jit::Opened& opened, std::string text,
                          std::vector<std::string> options, const std::string& target,
                          const jit::OwnForm& own) {
     jit::Order order =
-        order_for(call, jit::Language::kAssembly, target, variant_for(opened, architecture_of(call)));
-    order.source.options = std::move(options);
+        Service::assembly_of(std::move(text), code_for(call, opened, target), std::move(options));
     order.registers = own.registers;
     order.ptx = own.ptx;
-    const uint64_t bytes = text.size();
-    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, bytes, "", std::move(text)});
     return order;
 }
 
@@ -118,12 +106,12 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
                        const JitOptions& more) {
     if (input.type != CU_JIT_INPUT_PTX) return CUDA_SUCCESS;
     if (opened.code != jit::Code::kPtx) return CUDA_ERROR_INVALID_PTX;
+    std::vector<std::string> options = jit.compiler_options();
+    for (std::string& option : more.compiler_options()) options.push_back(std::move(option));
+    options.push_back("--compile-only");
     jit::Order order =
-        order_for(call, jit::Language::kAssembly, jit.target(), variant_for(opened, architecture_of(call)));
-    order.source.options = jit.compiler_options();
-    for (std::string& option : more.compiler_options()) order.source.options.push_back(std::move(option));
-    order.source.options.push_back("--compile-only");
-    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, input.data.size(), input.name, std::move(input.data)});
+        Service::assembly_of(std::move(input.data), code_for(call, opened, jit.target()), std::move(options));
+    order.inputs.front().name = input.name;
     const auto began = std::chrono::steady_clock::now();
     const jit::ResultPointer result = made(call, std::move(order));
     if (result) jit.keep(result->log, result->image.empty() ? result->reason : "", milliseconds_since(began));
@@ -134,7 +122,10 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
 
 CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit, std::vector<char>* image,
                      bool* missing) {
-    jit::Order order = order_for(call, jit::Language::kLink, jit.target(), '\0');
+    jit::Order order;
+    order.language = jit::Language::kLink;
+    order.form = jit::Form::kCubin;
+    order.architecture = jit.target().empty() ? fmt::format("sm_{}", architecture_of(call)) : jit.target();
     order.source.options = jit.linker_options();
     order.inputs = std::move(inputs);
     const auto began = std::chrono::steady_clock::now();

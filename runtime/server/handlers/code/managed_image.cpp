@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "runtime/server/handlers/code/machine_code.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -46,7 +47,8 @@ std::string late(Call& call, const Service& compiler) {
 // The simulated device executes PTX.
 jit::Target target_of(Call& call) {
     const device::Properties& device = call.session.device().properties();
-    return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};
+    return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart,
+            worker_makes_machine_code(call) && !call.session.fence()};  // fenced: as its blocks are to fit
 }
 
 }  // namespace
