@@ -18,21 +18,13 @@ namespace smt::ptx {
 namespace {
 
 using persistent::each_instruction;
+using persistent::loads_from_others;
 using persistent::each_operand;
 
 constexpr const char* kParameter = "smt_door_launch";
 constexpr uint32_t kDoorAlignment = 16;
 constexpr uint64_t kMostParameterBytes = 4352;
 constexpr int kFirstArchitecture = 70;  // with the prologue's loads
-
-// A load by which a CTA may see what another one writes meanwhile. CTAs of a cluster are admitted together.
-bool loads_from_others(const Instruction& instruction) {
-    if (instruction.opcode != Opcode::kLd) return false;
-    if (instruction.first(
-            {Modifier::kShared, Modifier::kSharedCta, Modifier::kSharedCluster, Modifier::kCta}))
-        return false;
-    return instruction.first({Modifier::kVolatile, Modifier::kRelaxed, Modifier::kAcquire}).has_value();
-}
 
 bool calls(const Instruction& instruction) { return instruction.opcode == Opcode::kCall; }
 

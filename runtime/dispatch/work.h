@@ -56,7 +56,7 @@ struct ManagedFunction {
     CUfunction function = nullptr;  // null: none
     Form form = Form::kPersistent;
     uint32_t launch_offset = 0;        // of smt::Launch, or smt::DoorLaunch, in the parameter buffer
-    bool waits = false;                // of kDoor: a block may wait for another one
+    bool waits = false;                // a block may wait for another one
     std::atomic<uint32_t> cluster{1};  // of kDoor: CTAs of a cluster in all its launches
     Reuse reuse = Reuse::kAlways;      // whether a worker may run further blocks
     bool checked = false;              // a stop may end its blocks before their end (smt::kInsideBit)

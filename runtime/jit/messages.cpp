@@ -147,6 +147,7 @@ std::string encode(const Result& result) {
         to.string(kernel.reason);
         to.scalar(kernel.reuse);
         to.scalar<uint32_t>(kernel.system_atomics);
+        to.scalar<uint32_t>(kernel.waits);
         to.string(kernel.unchecked);
         to.scalar<uint32_t>(kernel.checked.has_value());
         if (!kernel.checked) continue;
@@ -221,6 +222,7 @@ std::optional<Result> decode_result(std::string_view bytes) {
         kernel.reuse = reader.scalar<Reuse>();
         if (kernel.reuse > Reuse::kNever) reader.reject();
         kernel.system_atomics = reader.scalar<uint32_t>() != 0;
+        kernel.waits = reader.scalar<uint32_t>() != 0;
         kernel.unchecked = read_string(reader);
         if (reader.scalar<uint32_t>() != 0) {
             kernel.checked.emplace();

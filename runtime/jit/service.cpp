@@ -352,7 +352,7 @@ void Service::have_assembled(const Job& job, const Result& result) {
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    return digest({"result, 4", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
+    return digest({"result, 5", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {

@@ -88,7 +88,8 @@ struct CompiledKernel {
     std::string managed;           // symbol of the managed form; empty: refused
     std::string reason;            // why it was refused
     Reuse reuse = Reuse::kAlways;  // of its workers
-    bool system_atomics = false;   // for the whole system; known where its PTX was read
+    bool system_atomics = false;   // for the whole system; known where its PTX was read,
+    bool waits = false;            // and so is whether a block of it may wait for another one
     // Of a managed form with checks inside its blocks (rewriter/ptx/persistent/inside.h).
     std::optional<ptx::Effects> checked = {};
     std::string unchecked = {};  // why it has none, if it was to have them

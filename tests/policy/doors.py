@@ -16,6 +16,7 @@ from gated import PATIENCE, WARP, Gated, Stage, part_of_sm, said
 
 WORK = "8", "400"
 MIXED = "20", "0", "400"
+MEETING = "100", "3"   # of 8 * 32 blocks that have a place at once
 STOPS_ONLY = 1 << 31   # runtime/dispatch/experiments.h
 SEEDS = (1, 2, STOPS_ONLY + 1, STOPS_ONLY + 2) if "--thorough" in sys.argv else (1, STOPS_ONLY + 2)
 FEWER = {(0, 1), (0, 1, 2, 3, 4, 5)}   # multiprocessors, of eight, that slo confines to here
@@ -186,6 +187,16 @@ def beside_requests(smt, programs):
         service.kill()
         service.communicate(timeout=PATIENCE)
         assert FEWER & sets and tuple(range(8)) in sets, sets
+
+
+def blocks_meet(smt, programs):
+    """Blocks that run at once and wait for each other all begin, or none: they run in no managed form."""
+    with Doors(smt, programs) as place:
+        place.environment["SMT_COMPILE"] = "wait=60"
+        for seed in SEEDS:
+            said(place.run(f"meets{seed}", "meets", *MEETING, options=("--stress", str(seed))), "")
+        said(place.kernels()["meets1", "meet"], "has a door")
+        assert "its blocks may wait for each other, and all of them run at once" in place.kernels_text()
 
 
 def main():

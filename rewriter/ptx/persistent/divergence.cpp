@@ -29,8 +29,12 @@ public:
           team_(team),
           spread_(graph.blocks.size(), false),
           apart_(graph.blocks.size(), false) {
-        if (function.kernel)  // what others are given may differ
-            for (const Variable& parameter : function.parameters) parameters_.insert(parameter.name);
+        for (const Variable& parameter : function.parameters) {
+            if (function.kernel)
+                parameters_.insert(parameter.name);
+            else if (parameter.space == Space::kRegister)  // what functions are given may differ
+                registers_[parameter.name] = Uniformity::kDiffers;
+        }
         const std::vector<size_t> joins = postdominators(graph);
         for (bool changed = true; changed;) {
             changed = false;
@@ -232,7 +236,8 @@ bool leaves_early(const Function& function, const Test& wide, Team team) {
         if (!graph.blocks[block].alone) continue;
         const Instruction& operation = *graph.blocks[block].instructions.front();
         if (divergence.is_for_some(operation)) return true;
-        barriers[block] = waits_for_all(operation);
+        // One for some of the threads holds none of them for the others, which may be at another one.
+        barriers[block] = waits_for_all(operation) && !divergence.apart()[block];
     }
     const std::vector<Side> sides = sides_of(graph, divergence);
     for (size_t operation = 0; operation < graph.blocks.size() && !sides.empty(); ++operation) {

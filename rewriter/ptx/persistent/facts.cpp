@@ -29,6 +29,7 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
                     instruction.opcode == Opcode::kActivemask || instruction.opcode == Opcode::kMbarrier;
     facts.system |= (instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed) &&
                     instruction.has(Modifier::kSys);
+    facts.waits |= loads_from_others(instruction);
     for (const Operand& whole : instruction.operands) {
         each_operand(whole, [&](const Operand& operand) {
             facts.index |= reads_index(operand);
@@ -43,9 +44,9 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
     judge_instruction(instruction, facts);
 }
 
-void add_symbols(const Initializer& initializer, std::set<std::string>& names) {
-    if (initializer.kind == Initializer::Kind::kSymbol) names.insert(initializer.name);
-    for (const Initializer& element : initializer.elements) add_symbols(element, names);
+void add_symbols(const Initializer& initializer, const ModuleFacts& module, std::set<std::string>& names) {
+    if (initializer.kind == Initializer::Kind::kSymbol) names.insert(module.resolve(initializer.name));
+    for (const Initializer& element : initializer.elements) add_symbols(element, module, names);
 }
 
 uint64_t size_of(const Variable& variable) {
@@ -91,7 +92,7 @@ ModuleFacts::ModuleFacts(const Module& module) {
     for (const Declaration& declaration : module.declarations) {
         if (auto* variable = std::get_if<Variable>(&declaration)) {
             if (variable->space == Space::kShared) shared_[variable->name] = variable;
-            if (variable->initializer) add_symbols(*variable->initializer, named);
+            if (variable->initializer) add_symbols(*variable->initializer, *this, named);
         }
         auto* function = std::get_if<Function>(&declaration);
         if (!function || !function->body) continue;
@@ -99,8 +100,13 @@ ModuleFacts::ModuleFacts(const Module& module) {
         facts.function = function;
         each_statement(*function->body, [&](const Statement& statement) {
             if (auto* instruction = std::get_if<Instruction>(&statement)) look_at(*instruction, *this, facts);
-            if (auto* variable = std::get_if<Variable>(&statement))
-                facts.shares |= variable->space == Space::kShared;
+            auto* variable = std::get_if<Variable>(&statement);
+            if (!variable) return;
+            facts.shares |= variable->space == Space::kShared;
+            if (variable->initializer) add_symbols(*variable->initializer, *this, named);
+            if (facts.refusal.empty() && variable->space == Space::kGlobal)
+                facts.refusal =
+                    fmt::format("has a variable of its own in device memory ({})", variable->name);
         });
         named.insert(facts.names.begin(), facts.names.end());
     }
@@ -111,8 +117,13 @@ ModuleFacts::ModuleFacts(const Module& module) {
 }
 
 std::string ModuleFacts::resolve(const std::string& name) const {
-    auto found = aliases_.find(name);
-    return found == aliases_.end() ? name : found->second;
+    std::string target = name;
+    for (size_t i = 0; i <= aliases_.size(); ++i) {  // no text makes it endless
+        auto found = aliases_.find(target);
+        if (found == aliases_.end()) break;
+        target = found->second;
+    }
+    return target;
 }
 
 const Facts* ModuleFacts::find(const std::string& function) const {

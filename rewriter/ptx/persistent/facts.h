@@ -27,6 +27,7 @@ struct Facts {
     bool indirect = false;         // calls through a pointer
     bool sm = false, sms = false;  // reads %smid, %nsmid
     bool system = false;           // its atomics are for the whole system
+    bool waits = false;            // it may wait for another block
     std::set<std::string> calls;   // aliases resolved
     std::set<std::string> names;   // variables, and functions whose address it takes
 };

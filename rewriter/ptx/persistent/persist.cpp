@@ -72,8 +72,10 @@ public:
             const std::vector<const Facts*> reached = facts_.reach(function->name);
             const bool system =
                 std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->system; });
-            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse, verdict.limit, "", "",
-                                    system};
+            const bool waits =
+                std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->waits; });
+            PersistentKernel kernel{
+                function->name, "", verdict.refusal, verdict.reuse, verdict.limit, "", "", system, waits};
             if (verdict.refusal.empty()) {
                 const Function body = inside_ ? with_checks(*function, verdict, kernel) : *function;
                 kernel.managed = managed_name(function->name, verdict);

@@ -26,6 +26,7 @@ struct PersistentKernel {
     std::string form;             // of the loop: worker, free, shared, single, single_shared (forms.cu)
     std::string unchecked;        // why a block is not left before its end; empty: it is, or was not to be
     bool system_atomics = false;  // it, or what it calls, has atomics for the whole system (.sys)
+    bool waits = false;           // likewise, and may wait for another block
     bool checked = false;         // it has checks inside
     Effects effects = {};  // of a checked one: blocks are left in launches that do not write what they read
 };

@@ -40,6 +40,15 @@ inline bool is_ordered(const Instruction& instruction) {
     return instruction.first({kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kMmio, kCv}).has_value();
 }
 
+// A load by which a block may see what another one writes meanwhile, so that it may wait for that one. Blocks
+// of a cluster do not count.
+inline bool loads_from_others(const Instruction& instruction) {
+    using enum Modifier;
+    if (instruction.opcode != Opcode::kLd) return false;
+    if (instruction.first({kShared, kSharedCta, kSharedCluster, kCta})) return false;
+    return instruction.first({kVolatile, kRelaxed, kAcquire}).has_value();
+}
+
 inline bool reads_index(const Operand& operand) {
     return operand.kind == Operand::Kind::kSpecial &&
            (operand.special == Special::kCtaid || operand.special == Special::kNctaid);

@@ -16,6 +16,7 @@ Result rewrite_ptx(const Order& order) {
     for (ptx::persistent::PersistentKernel& kernel : output.kernels) {
         CompiledKernel& made = result.kernels.emplace_back();
         made = {kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse, kernel.system_atomics};
+        made.waits = kernel.waits;
         if (kernel.checked) made.checked = std::move(kernel.effects);
         made.unchecked = std::move(kernel.unchecked);
     }

@@ -133,14 +133,15 @@ std::optional<Result> refute(const Order& order, const Nvrtc& nvrtc, std::string
 // The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop
 // around it a kernel is optimised as the program's own was (fdtd3d's addresses were computed anew in each
 // step otherwise). None, where that would manage less than `wanted`, which are the kernels of the rewritten
-// source.
-std::optional<Result> by_own_ptx(const Order& order, std::string ptx,
-                                 const std::vector<CompiledKernel>& wanted) {
+// source, and are told what the PTX says of them.
+std::optional<Result> by_own_ptx(const Order& order, std::string ptx, std::vector<CompiledKernel>& wanted) {
     if (ptx.empty()) return std::nullopt;
     Order text;
     text.source.text = std::move(ptx);
     text.inside = order.inside;
     Result result = rewrite_ptx(text);
+    for (CompiledKernel& kernel : wanted)
+        if (const CompiledKernel* read = find(result.kernels, kernel.symbol)) kernel.waits = read->waits;
     if (result.image.empty()) return std::nullopt;
     for (const CompiledKernel& kernel : wanted) {
         const CompiledKernel* made = kernel.managed.empty() ? nullptr : find(result.kernels, kernel.symbol);

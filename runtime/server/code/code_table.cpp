@@ -290,6 +290,7 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Loaded
             continue;
         if (form.checked) kernel.checked = {decided.compiled, &*form.checked};
         kernel.form.checked = form.checked.has_value();
+        kernel.form.waits = form.waits;
         return decided.by_ptx() ? "managed by PTX" : "managed by source";
     }
     const std::string why = decided.why_unmanaged(name);

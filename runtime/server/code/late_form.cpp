@@ -40,6 +40,7 @@ void CodeTable::publish(LoadedKernel& kernel, const LoadedKernel& found, const s
     kernel.form.launch_offset = form.launch_offset;
     kernel.form.reuse = form.reuse;
     kernel.form.checked = form.checked;
+    kernel.form.waits = form.waits;
     kernel.form.registers = form.registers;
     kernel.form.static_shared = form.static_shared;
     kernel.form.forget();

@@ -19,6 +19,8 @@ enum class Exception : uint32_t {
     kGrid,
     kGraph,
     kNoRoom,
+    kWaits,
+    kWaitsAtDoor,
     kSmall,  // not called unmanaged: no preemption would have been requested
     kCount,
 };
@@ -39,6 +41,8 @@ private:
         "unmanaged: its grid is none that the device takes",
         "in a graph: it runs there without its managed form",
         "unmanaged: its blocks leave no room for the managed form's",
+        "unmanaged: its blocks may wait for each other, and all of them run at once",
+        "has a door: its blocks may wait for each other, and all of them run at once",
         "as it is: it has a managed form, but no more blocks than there are multiprocessors, and its "
         "tenant is not preemptible",
     };

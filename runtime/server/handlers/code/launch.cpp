@@ -139,13 +139,33 @@ bool has_demands(const Request& request) {
     return false;
 }
 
+// Whether all its blocks have a place at once, on the whole device. `launch`: a proper one.
+bool runs_at_once(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch) {
+    const uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+    uint32_t fits = kernel.at_door.fitting(threads, launch.shared_bytes);
+    int found = 0;
+    if (!fits &&
+        call.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &found, kernel.function, static_cast<int>(threads), launch.shared_bytes) == CUDA_SUCCESS) {
+        fits = static_cast<uint32_t>(found);
+        kernel.at_door.set_fitting(threads, launch.shared_bytes, fits);
+    }
+    const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+    return blocks <=
+           uint64_t{fits} * static_cast<uint64_t>(call.session.device().properties().multiprocessors);
+}
+
 // Why a launch of a kernel with a managed form does not use that form; kCount: it does. A kernel that prints
-// runs unmanaged, because the server must know when it has completed.
-Exception exception(const LoadedKernel& kernel, const Request& request) {
+// runs unmanaged, because the server must know when it has completed. Blocks that run at once may wait for
+// later ones, as in a barrier over the grid: after a stop, or under quotas, some of them would not have
+// begun.
+Exception exception(Call& call, const LoadedKernel& kernel, const Request& request) {
     if (kernel.prints) return Exception::kPrints;
     if (has_demands(request)) return Exception::kAttributes;
     if (!suits(request.form->reuse, request.launch.block[0])) return Exception::kWidth;
-    return proper(request.launch) ? Exception::kCount : Exception::kGrid;
+    if (!proper(request.launch)) return Exception::kGrid;
+    return request.form->waits && runs_at_once(call, kernel, request.launch) ? Exception::kWaits
+                                                                             : Exception::kCount;
 }
 
 // A launch with no more blocks than the device has SMs starts all of them at once, so there is no point to
@@ -298,7 +318,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
     const bool managed = measuring.what() != Measuring::What::kCounters && request.form &&
-                         exception(kernel, request) == Exception::kCount &&
+                         exception(call, kernel, request) == Exception::kCount &&
                          worth_managing(call, request.launch);
     const Measuring::Launch about =
         describe_launch(call, kernel, request.form, request.launch, request.parameters, managed);
@@ -334,12 +354,15 @@ CUresult handle_launch(Call& call) {
         request.form ? kernel->managed_treatment : kernel->treatment.load(std::memory_order_relaxed);
     if (call.session.server().measuring() && !captures) [[unlikely]]
         return launch_measured(call, *kernel, request, *target);
-    if (!request.form && kernel->at_door.function && !captures && stops_at_door(call, request)) {
+    Exception why = Exception::kCount;
+    if (request.form && !captures) why = exception(call, *kernel, request);
+    if ((!request.form || why == Exception::kWaits) && kernel->at_door.function && !captures &&
+        stops_at_door(call, request)) {
+        if (request.form) request.treatment = call.session.code().exceptions()[Exception::kWaitsAtDoor];
         CUresult status = launch_at_door(call, *kernel, request, *target);
         if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     }
     if (request.form && !captures) {
-        Exception why = exception(*kernel, request);
         if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;
         if (why == Exception::kCount) {
             CUresult status = launch_managed(call, *kernel, request, *target);
