@@ -11,9 +11,12 @@ namespace {
 template <typename Fill>
 CUresult fill_bytes_at(CUdeviceptr to, uint64_t bytes, CUstream stream, Fill fill) {
     Range range;
-    bool known = find_range(to, range) && range.holds(to, bytes);
+    const bool found = find_range(to, range), known = found && range.holds(to, bytes);
+    // What the program mapped itself may go on in its next mapping.
+    if (found && !known && on_device(range.memory) && range.memory != Memory::kVirtual)
+        return CUDA_ERROR_INVALID_VALUE;
     if (known && range.memory == Memory::kNoted) return CUDA_ERROR_INVALID_VALUE;
-    bool registered = known && range.memory == Memory::kRegistered;
+    const bool registered = known && range.memory == Memory::kRegistered;
     CUresult status = fill(registered ? range.translated(to) : to);
     if (status != CUDA_SUCCESS) return status;
     if (known && on_device(range.memory) && range.memory != Memory::kVirtual) return CUDA_SUCCESS;

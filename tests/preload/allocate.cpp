@@ -21,5 +21,9 @@ int main() {
     CHECK(cuMemAlloc(&pieces.back(), kPiece));
     std::vector<unsigned char> bytes(kPiece, 1);
     CHECK(cuMemcpyDtoH(bytes.data(), pieces.back(), kPiece));
+    CHECK(cuMemsetD8(pieces.back(), 2, kPiece));
+    FAILS(cuMemsetD8(pieces.back(), 3, kPiece + 1), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemsetD32(pieces.back() + 4, 3, kPiece / 4), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemsetD2D8(pieces.back(), 512, 3, 1, kPiece / 512 + 1), CUDA_ERROR_INVALID_VALUE);
     for (CUdeviceptr each : pieces) CHECK(cuMemFree(each));
 }
