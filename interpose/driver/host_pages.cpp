@@ -12,10 +12,8 @@
 namespace smt::interpose::driver {
 namespace {
 
-// The size of one exchange: small enough that the copy needs little additional memory and few writes of other
-// threads fall between copy and exchange, large enough for few mappings.
-constexpr uint64_t kMoveIn = 2ull << 20;
-constexpr uint64_t kMoveOut = 64ull << 20;
+// The largest size of one exchange: few writes of other threads fall between its copy and its exchange.
+constexpr uint64_t kMove = 2ull << 20;
 
 constexpr uint32_t kEdges = 4096;
 struct Edges {
@@ -27,6 +25,17 @@ constinit std::atomic<bool> fork_watched{false};
 void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// The size of the exchange at `done`. The outer pages are moved alone: they may hold other data that another
+// thread is writing.
+uint64_t next_move(uint64_t from, uint64_t to, uint64_t done) {
+    return done == from || to - done == kPage ? kPage : least(to - done - kPage, kMove);
+}
+
+// The first write to a page takes longer than its copy.
+void touch_pages(char* pages, uint64_t bytes) {
+    for (uint64_t i = 0; i < bytes; i += kPage) static_cast<volatile char*>(pages)[i] = 0;
+}
 
 // The pages' other contents are copied too, for example the heap's bookkeeping and red zones. memcpy is
 // unsuitable: the sanitizers replace it by a checking version.
@@ -95,11 +104,10 @@ Pages inspect_pages(uint64_t from, uint64_t to) {
     return movable ? Pages::kMovable : Pages::kFixed;
 }
 
-// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's. The outer pages
-// are moved alone: they may hold other data that another thread is writing.
+// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's.
 Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     for (uint64_t done = from; done < to;) {
-        uint64_t bytes = done == from || to - done == kPage ? kPage : least(to - done - kPage, kMoveIn);
+        uint64_t bytes = next_move(from, to, done);
         char* source = arena + (done - from);
         copy_pages(source, at(done), bytes);
         void* view = mremap(source, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done));
@@ -110,14 +118,18 @@ Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     return Moved::kAll;
 }
 
+// The pieces come from one mapping, so the kernel makes one mapping of them again.
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {
+    if (from == to) return true;
+    void* all = mmap(nullptr, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) return false;
     for (uint64_t done = from; done < to;) {
-        uint64_t bytes = least(to - done, kMoveOut);
-        void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (fresh == MAP_FAILED) return false;
+        uint64_t bytes = next_move(from, to, done);
+        char* fresh = static_cast<char*>(all) + (done - from);
+        touch_pages(fresh, bytes);
         copy_pages(fresh, arena + (done - from), bytes);
         if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done)) == MAP_FAILED) {
-            munmap(fresh, bytes);
+            munmap(fresh, to - done);
             return false;
         }
         done += bytes;

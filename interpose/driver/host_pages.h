@@ -2,7 +2,8 @@
 // stay; only the backing memory changes.
 //
 // A page is exchanged at once, but a write by another thread between the page's copy and its exchange is
-// lost. Programs register memory before they use it.
+// lost. Programs register memory before they use it. The first and the last page, which may hold other data,
+// are exchanged alone.
 #pragma once
 
 #include <cstdint>
