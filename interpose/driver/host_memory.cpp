@@ -87,7 +87,7 @@ bool move_out(const Range& range) {
     Span pages(range);
     uint64_t arena = range.target - (range.base - pages.from);
     note_edges(range, forget_edge);
-    return move_from_arena(pages.from, pages.to, reinterpret_cast<const char*>(arena));
+    return take_block_back(arena, pages.to - pages.from);
 }
 
 }  // namespace

@@ -137,6 +137,24 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {
     return true;
 }
 
+// What is not read of the mappings might show the block, so they must include the arena itself.
+bool take_block_back(uint64_t arena, uint64_t bytes) {
+    if (!find_arena()) return false;
+    bool found_arena = false, all = true;
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping)) {
+        found_arena |= mapping.from <= arena && arena < mapping.to;
+        const uint64_t shown = arena_behind(mapping);
+        const uint64_t from = shown < arena ? arena : shown;
+        const uint64_t to = least(shown + (mapping.to - mapping.from), arena + bytes);
+        if (shown == 0 || from >= to) continue;
+        const uint64_t place = mapping.from - shown;  // of a page, from its place in the arena
+        all &= move_from_arena(from + place, to + place, reinterpret_cast<const char*>(from));
+    }
+    return found_arena && all;
+}
+
 void keep_edge_from_children(uint64_t page) {
     if (!find_arena()) return;
     if (!fork_watched.exchange(true)) pthread_atfork(nullptr, nullptr, take_edges_back);

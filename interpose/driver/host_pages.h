@@ -30,6 +30,9 @@ Moved move_to_arena(uint64_t from, uint64_t to, char* arena);
 // Gives [from, to) private memory with the contents of the arena. false: part of it still shows the arena,
 // which must then never be freed either.
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena);
+// The same for whatever pages of the process show the block, because the program may have unmapped or moved
+// those that it registered.
+bool take_block_back(uint64_t arena, uint64_t bytes);
 
 // The first and the last page of registered memory usually hold other data too, for example the heap's
 // bookkeeping. A forked child shares what is mapped shared, so it makes these pages private again at once.

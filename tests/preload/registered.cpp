@@ -1,6 +1,10 @@
-// Registered memory: what another thread writes beside it while it is unregistered or the device is reset.
+// Registered memory: what another thread writes beside it while it is unregistered or the device is reset,
+// and what became of its addresses meanwhile.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "tests/preload/program.h"
@@ -88,9 +92,49 @@ void contents() {
     for (size_t i = 0; i < kWords; ++i) REQUIRE(words[i] == (i % 100 ? i : ~i));
 }
 
+void* map_pages(void* place, size_t bytes, int value) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place ? MAP_FIXED : 0);
+    void* const pages = mmap(place, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    REQUIRE(pages != MAP_FAILED);
+    std::memset(pages, value, bytes);
+    return pages;
+}
+
+bool all_are(const char* bytes, size_t count, char value) {
+    for (size_t i = 0; i < count; ++i)
+        if (bytes[i] != value) return false;
+    return true;
+}
+
+// A part is unmapped and mapped again, a part is moved away, and both before the memory is unregistered.
+void addresses_of_others() {
+    constexpr size_t kAll = 1u << 20, kPart = kAll / 4;
+    auto* const pages = static_cast<char*>(map_pages(nullptr, kAll, 1));
+    CHECK(cuMemHostRegister(pages, kAll, 0));
+    munmap(pages, kPart);
+    map_pages(pages, kPart, 2);
+    auto* const moved = static_cast<char*>(
+        mremap(pages + 2 * kPart, kPart, kPart, MREMAP_MAYMOVE | MREMAP_FIXED, map_pages(nullptr, kPart, 0)));
+    REQUIRE(moved != MAP_FAILED);
+    CHECK(cuMemHostUnregister(pages));
+    // The arena memory that was behind them serves others.
+    auto* const others = static_cast<char*>(map_pages(nullptr, kAll, 3));
+    CHECK(cuMemHostRegister(others, kAll, 0));
+    std::memset(others, 4, kAll);
+    REQUIRE(all_are(pages, kPart, 2) && all_are(pages + kPart, kPart, 1));
+    REQUIRE(all_are(pages + 3 * kPart, kPart, 1) && all_are(moved, kPart, 1));
+    unsigned char in_core = 0;
+    REQUIRE(mincore(pages + 2 * kPart, kPage, &in_core) != 0);  // not mapped
+    CHECK(cuMemHostUnregister(others));
+    munmap(pages, kAll);
+    munmap(others, kAll);
+    munmap(moved, kPart);
+}
+
 int main() {
     preload::start();
     contents();
+    addresses_of_others();
     beside_writes(block.before, unregister);
     beside_writes(block.after, unregister);
     beside_writes(block.before, reset);
