@@ -39,6 +39,8 @@ constinit pthread_key_t thread_end;
 
 uint64_t head_of(Lane& lane) { return lane.known_head = lane.header->head.load(std::memory_order_acquire); }
 
+bool drained(Lane& lane) { return head_of(lane) >= lane.tail; }
+
 void write_bare_record(Lane& lane, Op op) {
     char* at = reserve(lane, sizeof(RecordHeader));
     if (!at) return;
@@ -51,7 +53,7 @@ void write_bare_record(Lane& lane, Op op) {
 bool drain(Lane& lane) {
     Session& session = *lane.session;
     uint64_t end = now_nanoseconds() + spin_nanoseconds();
-    while (head_of(lane) < lane.tail) {
+    while (!drained(lane)) {
         if (now_nanoseconds() < end) {
             pause_cpu();
             continue;
@@ -62,17 +64,19 @@ bool drain(Lane& lane) {
     return true;
 }
 
+// Called with the session's lock held.
+void add_idle(Lane& lane, IdleLanes& idle) {
+    lane.next_idle = idle.head;
+    idle.head = lane.index + 1;
+    ++idle.count;
+}
+
 // The lane waits for another thread, or is closed when enough lanes wait.
 void leave_lane(Lane* lane) {
-    lane->header->async_error.exchange(0, std::memory_order_acq_rel);
     IdleLanes& idle = idle_lanes.of(*lane->session);
     pthread_mutex_lock(&idle.lock);
     bool keep = idle.count < kIdleLanes;
-    if (keep) {
-        lane->next_idle = idle.head;
-        idle.head = lane->index + 1;
-        ++idle.count;
-    }
+    if (keep) add_idle(*lane, idle);
     pthread_mutex_unlock(&idle.lock);
     if (keep || !drain(*lane)) return;
     // Once the server receives the request, the next thread may get a lane of this index.
@@ -94,13 +98,38 @@ void leave_lanes(void* value) {
     }
 }
 
-// Called with the session's lock held.
+// An error of the last thread's records is not the next thread's.
+Lane* without_error(Lane& lane) {
+    lane.header->async_error.exchange(0, std::memory_order_acq_rel);
+    return &lane;
+}
+
+// A lane on which everything is executed that its last thread sent. Called with the session's lock held.
 Lane* take_idle(const Session& session, IdleLanes& idle) {
+    Lanes& lanes = session_lanes.of(session);
+    for (uint32_t* link = &idle.head; *link != 0; link = &lanes.at(*link - 1).next_idle) {
+        Lane& lane = lanes.at(*link - 1);
+        if (!drained(lane)) continue;
+        *link = lane.next_idle;
+        --idle.count;
+        return without_error(lane);
+    }
+    return nullptr;
+}
+
+// No lane can be opened: waits for an idle one. Called with the session's lock held, which it gives up
+// meanwhile.
+Lane* await_idle(const Session& session, IdleLanes& idle) {
     if (idle.head == 0) return nullptr;
-    Lane* lane = &session_lanes.of(session).at(idle.head - 1);
-    idle.head = lane->next_idle;
+    Lane& lane = session_lanes.of(session).at(idle.head - 1);
+    idle.head = lane.next_idle;
     --idle.count;
-    return lane;
+    pthread_mutex_unlock(&idle.lock);
+    const bool is_drained = drain(lane);
+    pthread_mutex_lock(&idle.lock);
+    if (is_drained) return without_error(lane);
+    add_idle(lane, idle);
+    return nullptr;
 }
 
 // `base`: of the lane's memory.
@@ -185,8 +214,10 @@ Lane* open_lane(CUresult& status) {
     pthread_mutex_lock(&idle.lock);
     Lane* lane = take_idle(session, idle);
     if (!lane) lane = open_new(session, status);
+    if (!lane) lane = await_idle(session, idle);
     pthread_mutex_unlock(&idle.lock);
     if (!lane) return nullptr;
+    status = CUDA_SUCCESS;
     lane->next_of_thread = lanes_of_thread;
     thread_lane = lanes_of_thread = lane;
     if (leaves) pthread_setspecific(thread_end, lane);

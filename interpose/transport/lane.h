@@ -1,9 +1,10 @@
 // A lane: the producer end of one client thread's ring in the arena.
 //
 // A thread opens its lane at its first remote call and returns it when it ends. A returned lane waits for the
-// next new thread, so short-lived threads cost no handshake. Beyond kIdleLanes returned lanes are closed. A
-// later lane may have the same index; its positions continue where the closed one's ended. Lane i is
-// Lanes::table[i] for the whole life of the session, so another thread may always read `posted`.
+// next new thread, so short-lived threads cost no handshake. A new thread gets it only once all of its
+// records are executed, and no error of them. Beyond kIdleLanes returned lanes are closed. A later lane may
+// have the same index; its positions continue where the closed one's ended. Lane i is Lanes::table[i] for the
+// whole life of the session, so another thread may always read `posted`.
 //
 // Rules: only the owning thread writes a Lane. The path of a record takes no lock and no system call, unless
 // the ring is full or the server sleeps.

@@ -1,0 +1,54 @@
+// What a thread leaves behind when it ends is not the next thread's.
+#include <chrono>
+#include <thread>
+
+#include "tests/preload/program.h"
+
+constexpr int kRounds = 20;
+constexpr int kDelay = 40;  // launches in front
+constexpr char kImage[] = "FAKE\nkernel idle params 4\n";
+
+CUcontext context;
+CUfunction idle;
+CUdeviceptr memory;
+
+void in_thread(void (*work)()) {
+    std::thread([work] {
+        CHECK(cuCtxSetCurrent(context));
+        work();
+    }).join();
+}
+
+void launch(CUstream stream) {
+    int nothing = 0;
+    void* parameters[] = {&nothing};
+    CHECK(cuLaunchKernel(idle, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+}
+
+// The copy fails after the thread's end, behind its launches.
+void fail_late() {
+    for (int i = 0; i < kDelay; ++i) launch(CU_STREAM_PER_THREAD);
+    CHECK(cuMemcpyDtoDAsync(memory, memory + (1ull << 30), 64, CU_STREAM_PER_THREAD));
+}
+
+void expect_no_error() {
+    CUdeviceptr other = 0;
+    launch(CU_STREAM_PER_THREAD);  // the thread has a lane from now on
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(cuMemAlloc(&other, 64));
+    CHECK(cuMemFree(other));
+}
+
+int main() {
+    context = preload::start();
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kImage));
+    CHECK(cuModuleGetFunction(&idle, module, "idle"));
+    CHECK(cuMemAlloc(&memory, 4096));
+    for (int round = 0; round < kRounds; ++round) {
+        in_thread(fail_late);
+        in_thread(expect_no_error);
+    }
+    CHECK(cuMemFree(memory));
+    CHECK(cuModuleUnload(module));
+}
