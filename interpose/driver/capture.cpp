@@ -1,7 +1,6 @@
 // Stream capture: begin, end and queries. See capture.h.
 #include "interpose/driver/capture.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,6 +9,7 @@
 #include "interpose/driver/order.h"
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/process/session.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 
@@ -19,7 +19,6 @@ using namespace protocol;
 
 namespace {
 
-constinit PerSession<std::atomic<uint32_t>> active_captures;
 [[gnu::tls_model("initial-exec")]] constinit thread_local CUstreamCaptureMode capture_mode =
     CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -43,11 +42,16 @@ bool make_room(uint32_t count) {
     return true;
 }
 
-void capture_ended() {
-    std::atomic<uint32_t>& active = active_captures.here();
-    uint32_t count = active.load();
-    while (count && !active.compare_exchange_weak(count, count - 1)) {
-    }
+// The capture of a thread's default stream ends with its lane.
+void capture_begun(CUstream stream) {
+    Lanes& lanes = session_lanes.here();
+    lanes.captures.fetch_add(1);
+    if (stream == CU_STREAM_PER_THREAD && thread_lane) thread_lane->capture = lanes.captures_era.load() + 1;
+}
+
+void capture_ended(CUstream stream) {
+    note_capture_end(session_lanes.here());
+    if (stream == CU_STREAM_PER_THREAD && thread_lane) thread_lane->capture = 0;
 }
 
 // An application's capture is over even if ending it failed, except where the driver reports that this stream
@@ -95,7 +99,7 @@ bool plain_edges(uint32_t count) {
 
 }  // namespace
 
-bool any_capture_active() { return active_captures.here().load(std::memory_order_relaxed) != 0; }
+bool any_capture_active() { return session_lanes.here().captures.load(std::memory_order_relaxed) != 0; }
 
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
     CaptureInfo info;
@@ -104,7 +108,11 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
     return result;
 }
 
-void forget_captures() { active_captures.here().store(0); }
+void forget_captures() {
+    Lanes& lanes = session_lanes.here();
+    lanes.captures_era.fetch_add(1);
+    lanes.captures.store(0);
+}
 
 namespace driver {
 
@@ -127,7 +135,7 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     call.in(StreamCapture{reference, static_cast<uint32_t>(mode), 0});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) active_captures.here().fetch_add(1);
+    if (status == CUDA_SUCCESS) capture_begun(hStream);
     return status;
 }
 
@@ -150,7 +158,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
         call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) active_captures.here().fetch_add(1);
+    if (status == CUDA_SUCCESS) capture_begun(hStream);
     return status;
 }
 
@@ -176,7 +184,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
         break;
     }
     note_use(hStream);
-    if (ends_capture(status)) capture_ended();
+    if (ends_capture(status)) capture_ended(hStream);
     if (earlier != CUDA_SUCCESS) return earlier;
     if (status == CUDA_SUCCESS) *phGraph = reinterpret_cast<CUgraph>(graph);
     return status;

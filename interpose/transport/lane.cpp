@@ -73,9 +73,12 @@ void add_idle(Lane& lane, IdleLanes& idle) {
 
 // The lane waits for another thread, or is closed when enough lanes wait.
 void leave_lane(Lane* lane) {
+    Lanes& lanes = session_lanes.of(*lane->session);
+    const bool captures = lane->capture == lanes.captures_era.load() + 1;
+    if (captures) note_capture_end(lanes);
     IdleLanes& idle = idle_lanes.of(*lane->session);
     pthread_mutex_lock(&idle.lock);
-    bool keep = idle.count < kIdleLanes;
+    bool keep = !captures && idle.count < kIdleLanes;
     if (keep) add_idle(*lane, idle);
     pthread_mutex_unlock(&idle.lock);
     if (keep || !drain(*lane)) return;
@@ -167,6 +170,7 @@ Lane* open_new(Session& session, CUresult& status) {
     // Positions continue where the index's last lane ended.
     lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);
     lane.reply_seq = 0;
+    lane.capture = 0;
     lane.staging = {};
     lane.times = times_of(base);
     lane.posted.store(lane.tail, std::memory_order_relaxed);
@@ -267,6 +271,12 @@ CUresult pending_error() {
     std::atomic<int32_t>& waiting = thread_lane->header->async_error;
     if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
     return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+}
+
+void note_capture_end(Lanes& lanes) {
+    uint32_t count = lanes.captures.load();
+    while (count && !lanes.captures.compare_exchange_weak(count, count - 1)) {
+    }
 }
 
 void forget_lanes() { thread_lane = lanes_of_thread = nullptr; }

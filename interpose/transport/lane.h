@@ -2,9 +2,10 @@
 //
 // A thread opens its lane at its first remote call and returns it when it ends. A returned lane waits for the
 // next new thread, so short-lived threads cost no handshake. A new thread gets it only once all of its
-// records are executed, and no error of them. Beyond kIdleLanes returned lanes are closed. A later lane may
-// have the same index; its positions continue where the closed one's ended. Lane i is Lanes::table[i] for the
-// whole life of the session, so another thread may always read `posted`.
+// records are executed, and no error of them. Beyond kIdleLanes returned lanes are closed, and so is one with
+// an open capture of the thread's default stream, which ends with it. A later lane may have the same index;
+// its positions continue where the closed one's ended. Lane i is Lanes::table[i] for the whole life of the
+// session, so another thread may always read `posted`.
 //
 // Rules: only the owning thread writes a Lane. The path of a record takes no lock and no system call, unless
 // the ring is full or the server sleeps.
@@ -46,6 +47,7 @@ struct alignas(64) Lane {
     uint32_t index;
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
+    uint32_t capture;            // Lanes::captures_era + 1 if the thread's default stream began one, else 0
     Lane* next_of_thread;        // its lane in another session
     protocol::LaneTimes* times;  // null: calls are not timed
     LaneStaging staging;
@@ -95,9 +97,13 @@ struct Lanes {
     // How many were ever opened. While it is 1 there is nothing to order.
     std::atomic<uint32_t> count;
     std::atomic<Lane*> table;  // kMaxLanes of them, mapped at the first open
+    // Active captures, and how often the session forgot all of them (driver/capture.h).
+    std::atomic<uint32_t> captures, captures_era;
     Lane& at(uint32_t index) { return table.load(std::memory_order_acquire)[index]; }
 };
 extern constinit PerSession<Lanes> session_lanes;
+
+void note_capture_end(Lanes& lanes);
 
 // In the child of a fork: forgets every lane without touching the ring.
 void forget_lanes();

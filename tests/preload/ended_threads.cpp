@@ -39,6 +39,34 @@ void expect_no_error() {
     CHECK(cuMemFree(other));
 }
 
+void leave_capture_open() {
+    CHECK(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    launch(CU_STREAM_PER_THREAD);
+}
+
+void expect_no_capture() {
+    CUstreamCaptureStatus status{};
+    CUgraph graph = nullptr;
+    CHECK(cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status));
+    REQUIRE(status == CU_STREAM_CAPTURE_STATUS_NONE);
+    launch(CU_STREAM_PER_THREAD);
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    FAILS(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), CUDA_ERROR_ILLEGAL_STATE);
+}
+
+// A capture of a created stream goes on without the thread that began it.
+CUstream shared;
+void begin_shared() { CHECK(cuStreamBeginCapture(shared, CU_STREAM_CAPTURE_MODE_RELAXED)); }
+void end_shared() {
+    CUgraph graph = nullptr;
+    size_t nodes = 0;
+    launch(shared);
+    CHECK(cuStreamEndCapture(shared, &graph));
+    CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+    REQUIRE(nodes == 1);
+    CHECK(cuGraphDestroy(graph));
+}
+
 int main() {
     context = preload::start();
     CUmodule module = nullptr;
@@ -49,6 +77,14 @@ int main() {
         in_thread(fail_late);
         in_thread(expect_no_error);
     }
+    CHECK(cuStreamCreate(&shared, CU_STREAM_NON_BLOCKING));
+    in_thread(begin_shared);
+    in_thread(leave_capture_open);
+    for (int i = 0; i < 3; ++i) in_thread(expect_no_capture);
+    in_thread(end_shared);
+    in_thread(leave_capture_open);
+    in_thread(expect_no_capture);
+    CHECK(cuStreamDestroy(shared));
     CHECK(cuMemFree(memory));
     CHECK(cuModuleUnload(module));
 }
