@@ -27,6 +27,8 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
     facts.width = std::max(facts.width, width_of(instruction));
     facts.shares |= width_of(instruction) != Width::kThread || in_shared(instruction) ||
                     instruction.opcode == Opcode::kActivemask || instruction.opcode == Opcode::kMbarrier;
+    facts.matrices |= instruction.opcode == Opcode::kWgmma || instruction.opcode == Opcode::kTcgen05 ||
+                      (instruction.opcode == Opcode::kCp && instruction.has(Modifier::kTensor));
     facts.system |= (instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed) &&
                     instruction.has(Modifier::kSys);
     facts.waits |= loads_from_others(instruction);
@@ -92,6 +94,7 @@ ModuleFacts::ModuleFacts(const Module& module) {
     for (const Declaration& declaration : module.declarations) {
         if (auto* variable = std::get_if<Variable>(&declaration)) {
             if (variable->space == Space::kShared) shared_[variable->name] = variable;
+            dynamic_ |= variable->space == Space::kShared && variable->linkage == Linkage::kExtern;
             if (variable->initializer) add_symbols(*variable->initializer, *this, named);
         }
         auto* function = std::get_if<Function>(&declaration);
@@ -174,6 +177,20 @@ Width ModuleFacts::width_of(const std::string& function) const {
     Width width = Width::kThread;
     for (const Facts* facts : reach(function)) width = std::max(width, facts->width);
     return width;
+}
+
+uint64_t ModuleFacts::dynamic_step(const std::vector<const Facts*>& functions) const {
+    constexpr uint64_t kStep = 128, kMatrixStep = 1024;
+    if (!dynamic_) return 0;
+    const bool matrices =
+        std::any_of(functions.begin(), functions.end(), [](const Facts* facts) { return facts->matrices; });
+    return matrices ? kMatrixStep : kStep;
+}
+
+uint64_t ModuleFacts::dynamic_step() const {
+    std::vector<const Facts*> all;
+    for (const auto& [name, facts] : functions_) all.push_back(&facts);
+    return dynamic_step(all);
 }
 
 uint64_t ModuleFacts::shared_bytes(const std::vector<const Facts*>& functions) const {

@@ -24,6 +24,7 @@ struct Facts {
     Width width = Width::kThread;  // of the widest operation that it does
     bool shares = false;           // its threads may share memory or work with each other
     bool copies = false;           // starts cp.async, which may still run when it ends
+    bool matrices = false;         // wgmma, tcgen05, tensor copies: their shared memory is aligned to 1024
     bool indirect = false;         // calls through a pointer
     bool sm = false, sms = false;  // reads %smid, %nsmid
     bool system = false;           // its atomics are for the whole system
@@ -50,6 +51,9 @@ public:
         return names_.contains(name);
     }  // of anything in the module
     uint64_t shared_bytes(const std::vector<const Facts*>& functions) const;
+    // Where these run, dynamic shared memory may be moved by a multiple of this. 0: the module has none.
+    uint64_t dynamic_step(const std::vector<const Facts*>& functions) const;
+    uint64_t dynamic_step() const;  // of all functions
 
 private:
     std::set<std::string> called_by(const std::string& function, bool indirectly) const;
@@ -59,6 +63,7 @@ private:
     std::set<std::string> addressed_;
     std::map<std::string, const Variable*> shared_;  // of the module
     std::set<std::string> names_;
+    bool dynamic_ = false;  // the module has dynamic shared memory
 };
 
 // Wide are barriers, votes, shuffles, matrices. Calls are not looked into.

@@ -41,9 +41,8 @@ public:
             if (std::string reason = refuse_unseen(name); !reason.empty()) return reason;
         if (sm && sms) return "chooses its work by the number of its SM (%smid and %nsmid)";
         const uint64_t bytes = facts_.shared_bytes(reached_);
-        if (bytes + kLoopBytes > kSharedRoom)
-            return fmt::format("has {} bytes of shared memory, which leaves no room for {}", bytes,
-                               kLoopBytes);
+        if (const uint64_t loop = loop_bytes(); bytes + loop > kSharedRoom)
+            return fmt::format("has {} bytes of shared memory, which leaves no room for {}", bytes, loop);
         return refuse_pointers();
     }
 
@@ -80,6 +79,13 @@ private:
     template <typename Test>
     bool any(const Test& test) const {
         return std::any_of(reached_.begin(), reached_.end(), test);
+    }
+
+    // Each of the loop's two variables becomes a step long; the second one is for copied functions.
+    uint64_t loop_bytes() const {
+        const uint64_t step = facts_.dynamic_step();
+        if (step == 0) return kLoopBytes;
+        return copied().empty() ? step : 2 * step;
     }
 
     std::string where(const Facts& facts) const {

@@ -9,7 +9,6 @@
 #include "rewriter/ptx/persistent/compose.h"
 #include "rewriter/ptx/persistent/inside.h"
 #include "rewriter/ptx/persistent/rules.h"
-#include "rewriter/ptx/persistent/walk.h"
 #include "rewriter/ptx/printer.h"
 
 namespace smt::ptx::persistent {
@@ -26,26 +25,17 @@ std::string refuse_names(std::string_view text) {
     return "";
 }
 
-// Dynamic shared memory stands behind the static, which the loop adds to. What its program knew of its place
-// without saying so (a kernel without static shared memory finds it at the very beginning) stays true up to
-// this.
-constexpr uint32_t kAlignment = 128, kMatrixAlignment = 1024;
-
-void align_dynamic(Module& module, bool matrices) {
-    for (Declaration& declaration : module.declarations) {
+// Dynamic shared memory stands behind the static, which the loop adds to at its end. What a program knows of
+// its place without saying so (a kernel without static shared memory finds it at the very beginning) stays
+// true up to a step, if the loop's variables are multiples of it. An alignment of the dynamic memory would do
+// the same, but for that an assembler pads all kernels of a module, the program's own too.
+void widen(std::vector<Declaration>& helpers, uint64_t step) {
+    for (Declaration& declaration : helpers) {
         auto* variable = std::get_if<Variable>(&declaration);
-        if (!variable || variable->space != Space::kShared || variable->linkage != Linkage::kExtern) continue;
-        variable->alignment = std::max(variable->alignment, matrices ? kMatrixAlignment : kAlignment);
+        if (!variable || variable->space != Space::kShared || variable->dimensions.size() != 1) continue;
+        uint64_t& bytes = variable->dimensions.front();
+        bytes = (bytes + step - 1) / step * step;
     }
-}
-
-bool has_matrices(const Function& function) {
-    bool found = false;
-    each_instruction(*function.body, [&](const Instruction& instruction) {
-        found |= instruction.opcode == Opcode::kWgmma || instruction.opcode == Opcode::kTcgen05 ||
-                 (instruction.opcode == Opcode::kCp && instruction.has(Modifier::kTensor));
-    });
-    return found;
 }
 
 Function declaration_of(const Function& function) {
@@ -82,7 +72,7 @@ public:
                 kernel.form = name_of(verdict.form);
                 entries_.emplace_back(compose(body, verdict, facts_));
                 copied_.insert(verdict.copied.begin(), verdict.copied.end());
-                matrices_ |= has_matrices(*function);
+                step_ = std::max(step_, facts_.dynamic_step(reached));
             }
             output.kernels.push_back(std::move(kernel));
         }
@@ -108,13 +98,13 @@ private:
     // in any order), then kernels.
     void add() {
         std::vector<Declaration> added = forms().helpers;
+        if (step_) widen(added, step_);
         std::vector<Function> copies;
         for (const std::string& name : copied_)
             copies.push_back(copy_function(*facts_.find(name)->function, copied_, facts_));
         for (const Function& copy : copies) added.emplace_back(declaration_of(copy));
         for (Function& copy : copies) added.emplace_back(std::move(copy));
         for (Function& entry : entries_) added.emplace_back(std::move(entry));
-        align_dynamic(module_, matrices_);
         std::vector<Declaration>& all = module_.declarations;
         auto place = std::find_if(all.begin(), all.end(), [](const Declaration& declaration) {
             return std::holds_alternative<Section>(declaration);
@@ -137,7 +127,7 @@ private:
     const bool inside_;
     std::vector<Function> entries_;
     std::set<std::string> copied_;
-    bool matrices_ = false;
+    uint64_t step_ = 0;  // of the loop's shared memory; 0: whatever it is
 };
 
 }  // namespace

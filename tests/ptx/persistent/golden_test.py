@@ -4,22 +4,59 @@
     golden_test.py PTX_PERSIST|PTX_FENCE PTXAS|- FOLDER [--update]
 
 A golden file holds what the program's own code became, without the loop around it. Cases named inside* get
-checks inside blocks; of all others it is looked at that they assemble with checks, too.
+checks inside blocks; of all others it is looked at that they assemble with checks, too. Where there is
+dynamic shared memory, a program's own kernels have the static one that they had, and managed forms have more
+by what leaves the dynamic one its alignment.
 """
 import concurrent.futures
 import difflib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 ARCHITECTURES = ("sm_75", "sm_90a", "sm_100a")
+SHARED = re.compile(r"entry function '(\S+)'.*?Used \d+ registers([^\n]*)", re.DOTALL)
+MANAGED = re.compile("smt_(?:warps_|single_)?")
+MATRICES = re.compile("wgmma|tcgen05|bulk.tensor")
+
+
+def assemble(ptxas, architecture, text, *options):
+    """Whether ptxas takes it, and what it says."""
+    command = [ptxas, f"-arch={architecture}", *options, "-o", os.devnull, "/dev/stdin"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    return done.returncode == 0, done.stdout + done.stderr
 
 
 def assembles(ptxas, architecture, text):
-    command = [ptxas, f"-arch={architecture}", "-c", "-o", os.devnull, "/dev/stdin"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    taken, said = assemble(ptxas, architecture, text, "-c")
+    return "" if taken else said
+
+
+def shared_memory(ptxas, architecture, text):
+    """The bytes of static shared memory of each kernel, linked."""
+    _, said = assemble(ptxas, architecture, text, "-v")
+    return {name: sum(map(int, re.findall(r"(\d+) bytes smem", used))) for name, used in SHARED.findall(said)}
+
+
+def behind(size):
+    """Where dynamic shared memory begins."""
+    return (size + 15) // 16 * 16
+
+
+def moved(ptxas, architecture, case, text):
+    """What is wrong with the shared memory of kernels."""
+    if ".extern .shared" not in case:
+        return
+    step = 1024 if MATRICES.search(case) else 128
+    before = shared_memory(ptxas, architecture, case)
+    for name, size in shared_memory(ptxas, architecture, text).items():
+        own = name if name in before else MANAGED.sub("", name, count=1)
+        if own == name and size != before[own]:
+            yield f"{name} has {size} bytes of shared memory, not {before[own]}\n"
+        elif own != name and (behind(size) - behind(before[own])) % step:
+            yield f"{name} has {size} bytes of shared memory, {own} {before[own]}\n"
 
 
 def examine(program, ptxas, case):
@@ -38,6 +75,7 @@ def examine(program, ptxas, case):
         for text in texts:
             problem = assembles(ptxas, architecture, text)
             count += not problem
+            problem += "".join(moved(ptxas, architecture, case.read_text(), text))
             problems += problem and f"for {architecture}: {problem}"
     return shown.stdout, problems, count
 

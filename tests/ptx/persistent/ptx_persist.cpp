@@ -1,8 +1,10 @@
 // ptx_persist [--show] [--inside] FILE: the managed form of a PTX module, and a comment for each kernel.
 // --inside: with checks inside blocks.
-// --show: of what was added only what the program's own code became, without the loop around it.
+// --show: of what was added only what the program's own code became, without the loop around it; and where
+// there is dynamic shared memory, what stands in front of it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -29,15 +31,25 @@ Function without_loop(Function entry) {
     return entry;
 }
 
+bool is_dynamic(const Declaration& declaration) {
+    auto* variable = std::get_if<Variable>(&declaration);
+    return variable && variable->space == Space::kShared && variable->linkage == Linkage::kExtern;
+}
+
+bool is_of_loop(const Declaration& declaration) {
+    auto* variable = std::get_if<Variable>(&declaration);
+    return variable && variable->name.starts_with("_ZZN3smt6device");
+}
+
 void show(const Module& module, const persistent::Output& output) {
     Module shown = module;
     shown.declarations.clear();
     std::set<std::string> managed;
+    const bool dynamic = std::ranges::any_of(module.declarations, is_dynamic);
     for (const persistent::PersistentKernel& kernel : output.kernels) managed.insert(kernel.managed);
     for (const Declaration& declaration : module.declarations) {
         auto* function = std::get_if<Function>(&declaration);
-        auto* variable = std::get_if<Variable>(&declaration);
-        if (variable && variable->space == Space::kShared && variable->linkage == Linkage::kExtern)
+        if (dynamic && (is_dynamic(declaration) || is_of_loop(declaration)))
             shown.declarations.push_back(declaration);
         if (!function || !function->body) continue;
         if (managed.contains(function->name))
