@@ -150,33 +150,57 @@ CUresult fetch_function(Image& image, const char* name, Function*& function) {
     return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult enumerate_functions(Image& image, Function** functions, uint32_t capacity, uint32_t& count) {
-    char* names = nullptr;
-    uint64_t names_bytes = 0;
-    {
-        RemoteCall call(Op::kEnumerateFunctions, sizeof(ObjectRef));
-        if (!call.open()) return call.status();
-        call.in(ObjectRef{image.id, image.owner});
-        SMT_TRY(call.wait());
-        call.out(&count);
-        if (!functions) return CUDA_SUCCESS;
-        // The calls below reuse the reply area.
-        names_bytes = call.reply().left() & ~7ull;
-        const char* from = call.reply().take(names_bytes);
-        names = static_cast<char*>(std::malloc(names_bytes + 1));
-        if (!names) return CUDA_ERROR_OUT_OF_MEMORY;
-        if (from) std::memcpy(names, from, names_bytes);
-        names[names_bytes] = 0;
-    }
-    CUresult status = CUDA_SUCCESS;
-    uint32_t done = 0;
-    for (const char* name = names; done < capacity && name < names + names_bytes && *name;
+namespace {
+
+// The names of some of an image's functions, one behind the other.
+struct Names {
+    char* text = nullptr;
+    uint64_t bytes = 0;
+    ~Names() { std::free(text); }
+};
+
+// Gets the names from `first` on, as many as a reply holds. `count`: of all the image's functions.
+CUresult fetch_names(const Image& image, uint32_t first, Names& names, uint32_t& count) {
+    RemoteCall call(Op::kEnumerateFunctions, sizeof(FunctionNames));
+    if (!call.open()) return call.status();
+    call.in(FunctionNames{{image.id, image.owner}, first, 0});
+    SMT_TRY(call.wait());
+    call.out(&count);
+    // Further calls reuse the reply area.
+    names.bytes = call.reply().left() & ~7ull;
+    const char* from = call.reply().take(names.bytes);
+    names.text = static_cast<char*>(std::malloc(names.bytes + 1));
+    if (!names.text) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (from) std::memcpy(names.text, from, names.bytes);
+    names.text[names.bytes] = 0;
+    return CUDA_SUCCESS;
+}
+
+// Adds the functions of one reply. No progress although functions are left: a name is too long for a reply.
+CUresult add_functions(Image& image, Function** functions, uint32_t capacity, uint32_t& done,
+                       uint32_t& count) {
+    Names names;
+    SMT_TRY(fetch_names(image, done, names, count));
+    const uint32_t before = done;
+    for (const char* name = names.text; done < capacity && name < names.text + names.bytes && *name;
          name += std::strlen(name) + 1) {
-        status = fetch_function(image, name, functions[done]);
-        if (status != CUDA_SUCCESS) break;
+        SMT_TRY(fetch_function(image, name, functions[done]));
         ++done;
     }
-    std::free(names);
+    return done == before && done < capacity && done < count ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult enumerate_functions(Image& image, Function** functions, uint32_t capacity, uint32_t& count) {
+    uint32_t done = 0;
+    CUresult status = CUDA_SUCCESS;
+    if (!functions) {
+        Names names;
+        return fetch_names(image, 0, names, count);
+    }
+    do status = add_functions(image, functions, capacity, done, count);
+    while (status == CUDA_SUCCESS && done < capacity && done < count);
     for (; done < capacity; ++done) functions[done] = nullptr;
     return status;
 }

@@ -76,7 +76,7 @@ enum class Op : uint16_t {
     kGraphMemcpyNodeGet = 68,  // u64 node -> CUDA_MEMCPY3D
     kGraphKernelNodeGet = 69,  // u64 node -> GraphKernelNode, parameters
     kFunctionAttribute = 70,   // FunctionAttribute -> status (set)
-    kEnumerateFunctions = 71,  // ObjectRef -> u32 count, then NUL-terminated names
+    kEnumerateFunctions = 71,  // FunctionNames -> u32 count, then NUL-terminated names
     kLinkAdd = 72,             // LinkAdd, name, options -> LinkResult, logs (data through the upload buffer)
     kLinkComplete = 73,        // u64 state -> LinkResult, logs; the image is read with kDownload
     kDownload = 74,            // Download -> bytes
@@ -313,6 +313,11 @@ struct Loaded {
 struct ObjectRef {
     uint32_t object;
     ImageOwner owner;
+};
+struct FunctionNames {  // from number `first` on, as many as fit
+    ObjectRef image;
+    uint32_t first;
+    uint32_t reserved;
 };
 struct ParameterInfo {
     uint32_t offset;

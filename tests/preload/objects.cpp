@@ -1,7 +1,10 @@
-// Handles of the server: pools, arrays, textures, user objects. What a program does not own does not exist.
+// Handles of the server: pools, arrays, textures, user objects, functions. What a program does not own does
+// not exist.
 #include <unistd.h>
 
 #include <atomic>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "tests/preload/program.h"
@@ -144,6 +147,39 @@ void values(CUstream stream) {
     CHECK(cuMemFree(memory));
 }
 
+// More functions than names fit in one reply of the server.
+void many_functions() {
+    constexpr unsigned kCount = 700;
+    std::string image = "FAKE\n";
+    for (unsigned i = 0; i < kCount; ++i)
+        image += "kernel " + std::string(600, 'n') + std::to_string(i) + " params 4\n";
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    unsigned count = 0;
+    std::vector<CUfunction> functions(kCount + 1), few(kCount - 1);
+    std::vector<CUkernel> kernels(kCount);
+    std::set<std::string> names;
+    CHECK(cuModuleLoadData(&module, image.c_str()));
+    CHECK(cuModuleGetFunctionCount(&count, module));
+    REQUIRE(count == kCount);
+    CHECK(cuModuleEnumerateFunctions(functions.data(), kCount + 1, module));
+    REQUIRE(functions[kCount] == nullptr);
+    for (unsigned i = 0; i < kCount; ++i) {
+        const char* name = nullptr;
+        CHECK(cuFuncGetName(&name, functions[i]));
+        names.insert(name);
+    }
+    REQUIRE(names.size() == kCount);
+    CHECK(cuModuleEnumerateFunctions(few.data(), kCount - 1, module));
+    for (unsigned i = 0; i < kCount - 1; ++i) REQUIRE(few[i] == functions[i]);
+    CHECK(cuModuleUnload(module));
+
+    CHECK(cuLibraryLoadData(&library, image.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CHECK(cuLibraryEnumerateKernels(kernels.data(), kCount, library));
+    for (CUkernel kernel : kernels) REQUIRE(kernel != nullptr);
+    CHECK(cuLibraryUnload(library));
+}
+
 int main() {
     preload::start();
     CUstream stream = nullptr;
@@ -153,5 +189,6 @@ int main() {
     mipmapped_arrays();
     user_objects();
     values(stream);
+    many_functions();
     CHECK(cuStreamDestroy(stream));
 }

@@ -16,8 +16,8 @@ TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at al
                    EventPair, StreamWaitEvent, StreamRef, StreamCreate, StreamCreated, StreamCapture,
                    MemAlloc, MemAllocated, Address, MemInfo, MemAllocAsync, MemFreeAsync, AddressReserve,
                    AddressRange, UploadBegin, UploadSlot, Download, ModuleLoad, JitOption, Loaded, ObjectRef,
-                   ParameterInfo, FunctionInfo, FunctionAttribute, HostFunction, GraphKernelNode,
-                   GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
+                   FunctionNames, ParameterInfo, FunctionInfo, FunctionAttribute, HostFunction,
+                   GraphKernelNode, GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
                    StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane,
                    LaneOpened, StatusRequest, StatusReply, DeviceReply, TenantStatus, PolicyRequest,
                    MemoryLimitRequest, TermsRequest, ChangeReply, SuspendRequest, SuspendReply) {

@@ -100,11 +100,11 @@ CUresult handle_get_function(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// Replies with the count, then as many names as fit.
+// Replies with the count of all, then as many names as fit.
 CUresult handle_enumerate_functions(Call& call) {
-    protocol::ObjectRef request;
+    protocol::FunctionNames request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    ImagePointer image = call.session.code().image(request.object);
+    ImagePointer image = call.session.code().image(request.image.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<const char*> names;
     CUresult status = image->library ? library_names(call.driver, image->library, names)
@@ -112,10 +112,10 @@ CUresult handle_enumerate_functions(Call& call) {
     if (status) return status;
     drop_managed(*image, names);
     std::string text;
-    for (const char* name : names) {
-        size_t bytes = std::char_traits<char>::length(name) + 1;
+    for (size_t i = request.first; i < names.size(); ++i) {
+        size_t bytes = std::char_traits<char>::length(names[i]) + 1;
         if (text.size() + bytes > kMaxNameBytes) break;
-        text.append(name, bytes);
+        text.append(names[i], bytes);
     }
     call.out.scalar(static_cast<uint32_t>(names.size()));
     call.out.bytes(text.data(), text.size());
