@@ -244,6 +244,15 @@ void foreign_free() {
     CHECK(cuMemFreeAsync(plain, stream));
 }
 
+void too_large() {
+    for (size_t bytes : {1ull << 39, 1ull << 50, ~0ull}) {
+        void* host = nullptr;
+        CUdeviceptr managed = 0;
+        FAILS(cuMemHostAlloc(&host, bytes, 0), CUDA_ERROR_OUT_OF_MEMORY);
+        FAILS(cuMemAllocManaged(&managed, bytes, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -256,5 +265,6 @@ int main() {
     captured();
     without_a_graph();
     foreign_free();
+    too_large();
     std::puts("as natively");
 }

@@ -146,7 +146,8 @@ bool Arena::show_own(uint64_t offset, uint64_t bytes) {
 
 CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces,
                                uint64_t* address) {
-    if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > protocol::kArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     release_dying();
     const bool fenced = fence_ && host && pinned;
     const uint64_t step = fenced ? kFenceGranule : kPage;
