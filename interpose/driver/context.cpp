@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 
 #include "driver.gen.h"
 #include "interpose/driver/local_storage.h"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr uint32_t kMaxDevices = 32;
 constexpr uint32_t kMaxContexts = 1024;
-constexpr uint32_t kStackDepth = 32;
+constexpr uint32_t kUsualDepth = 32;
 constexpr unsigned kApiVersion = 3020;  // the driver's value for every context since CUDA 3.2
 constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
 // The driver reports for every context that it can map host memory, requested or not.
@@ -44,8 +45,30 @@ struct Primary {
 };
 
 struct ThreadContexts {
-    CUcontext stack[kStackDepth];
+    CUcontext usual[kUsualDepth];
+    CUcontext* deeper;  // allocated only while the stack is deeper
+    uint32_t room;      // of `deeper`
     uint32_t depth;
+
+    CUcontext& top() { return depth <= kUsualDepth ? usual[depth - 1] : deeper[depth - 1 - kUsualDepth]; }
+    bool add(CUcontext context) {
+        if (depth >= kUsualDepth && depth - kUsualDepth == room) {
+            const uint32_t wanted = room ? 2 * room : kUsualDepth;
+            void* larger = std::realloc(deeper, wanted * sizeof(CUcontext));
+            if (!larger) return false;
+            deeper = static_cast<CUcontext*>(larger);
+            room = wanted;
+        }
+        ++depth;
+        top() = context;
+        return true;
+    }
+    void drop() {
+        if (--depth > kUsualDepth || !deeper) return;
+        std::free(deeper);
+        deeper = nullptr;
+        room = 0;
+    }
 };
 
 constinit pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,9 +143,7 @@ void follow_context() {
 }
 
 CUresult push(CUcontext context) {
-    ThreadContexts& mine = thread_contexts;
-    if (mine.depth == kStackDepth) return CUDA_ERROR_OUT_OF_MEMORY;
-    mine.stack[mine.depth++] = context;
+    if (!thread_contexts.add(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     follow_context();
     return CUDA_SUCCESS;
 }
@@ -142,11 +163,16 @@ Context* new_context(CUdevice device, unsigned flags) {
     return nullptr;
 }
 
+void remove_context(Context& context) {
+    Lock lock(contexts_lock);
+    if (context.live.exchange(0, std::memory_order_acq_rel)) --created[context.device];
+}
+
 }  // namespace
 
 CUcontext current_context() {
-    const ThreadContexts& mine = thread_contexts;
-    return mine.depth ? mine.stack[mine.depth - 1] : nullptr;
+    ThreadContexts& mine = thread_contexts;
+    return mine.depth ? mine.top() : nullptr;
 }
 
 CUcontext context_of(const Session& session) {
@@ -241,8 +267,12 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
     if (params && params->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
     Context* made = new_context(device, flags);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    *context = reinterpret_cast<CUcontext>(made);
-    return push(*context);
+    const CUresult status = push(reinterpret_cast<CUcontext>(made));
+    if (status == CUDA_SUCCESS)
+        *context = reinterpret_cast<CUcontext>(made);
+    else
+        remove_context(*made);
+    return status;
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
@@ -263,11 +293,8 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
             destroy_streams_of(context);
         }
     }
-    {
-        Lock lock(contexts_lock);
-        if (found->live.exchange(0, std::memory_order_acq_rel)) --created[found->device];
-    }
-    if (current_context() == context) --thread_contexts.depth;
+    remove_context(*found);
+    if (current_context() == context) thread_contexts.drop();
     follow_context();
     return status;
 }
@@ -280,7 +307,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context) {
 CUresult cuCtxPopCurrent_v2(CUcontext* context) {
     ThreadContexts& mine = thread_contexts;
     if (mine.depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    CUcontext popped = mine.stack[--mine.depth];
+    CUcontext popped = mine.top();
+    mine.drop();
     follow_context();
     if (context) *context = popped;
     return CUDA_SUCCESS;
@@ -289,13 +317,13 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
 CUresult cuCtxSetCurrent(CUcontext context) {
     ThreadContexts& mine = thread_contexts;
     if (!context) {
-        if (mine.depth) --mine.depth;
+        if (mine.depth) mine.drop();
         follow_context();
         return CUDA_SUCCESS;
     }
     if (!find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (mine.depth == 0) mine.depth = 1;
-    mine.stack[mine.depth - 1] = context;
+    mine.top() = context;
     follow_context();
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
-// Generated calls that only ask: devices, limits, occupancy, tensor maps, and lookups of entry points.
+// Calls that only ask, most of them generated: devices, contexts, limits, occupancy, tensor maps, and lookups
+// of entry points.
 #include <cstring>
 #include <string_view>
 
@@ -19,6 +20,23 @@ void devices() {
     int major = 0;
     CHECK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
     REQUIRE(major == 9);
+}
+
+// The stack of a thread's contexts is as deep as the program makes it.
+void contexts(CUcontext primary) {
+    constexpr int kDepth = 200;
+    CUcontext made = nullptr, top = nullptr;
+    CHECK(cuCtxCreate(&made, nullptr, 0, 0));
+    for (int i = 0; i < kDepth; ++i) CHECK(cuCtxPushCurrent(i % 3 ? made : primary));
+    CHECK(cuCtxGetCurrent(&top));
+    REQUIRE(top == ((kDepth - 1) % 3 ? made : primary));
+    for (int i = kDepth; i-- > 0;) {
+        CHECK(cuCtxPopCurrent(&top));
+        REQUIRE(top == (i % 3 ? made : primary));
+    }
+    CHECK(cuCtxDestroy(made));
+    CHECK(cuCtxGetCurrent(&top));
+    REQUIRE(top == primary);
 }
 
 void limits() {
@@ -89,8 +107,9 @@ void lookups() {
 
 int main() {
     FAILS(cuCtxResetPersistingL2Cache(), CUDA_ERROR_NOT_INITIALIZED);
-    preload::start();
+    CUcontext primary = preload::start();
     devices();
+    contexts(primary);
     limits();
     occupancy();
     tensor_maps();
