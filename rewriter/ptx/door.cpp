@@ -18,8 +18,8 @@ namespace smt::ptx {
 namespace {
 
 using persistent::each_instruction;
-using persistent::loads_from_others;
 using persistent::each_operand;
+using persistent::loads_from_others;
 
 constexpr const char* kParameter = "smt_door_launch";
 constexpr uint32_t kDoorAlignment = 16;
