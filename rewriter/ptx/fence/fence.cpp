@@ -175,4 +175,9 @@ bool is_of_fence(const Instruction& instruction, const Function& function) {
            (!instruction.operands.empty() && instruction.operands[0].name.starts_with(kShared));
 }
 
+bool is_look(const Instruction& instruction) {
+    return instruction.opcode == Opcode::kLd && !instruction.operands.empty() &&
+           instruction.operands[0].name.starts_with("%fence_");
+}
+
 }  // namespace smt::ptx::fence

@@ -52,5 +52,7 @@ bool is_fence_function(std::string_view name);
 // What the fence put there by itself: instructions of its functions, and how a body learns where the block's
 // shared memory ends.
 bool is_of_fence(const Instruction& instruction, const Function& function);
+// A load of the fence's in a body: of its record, or of which addresses are the tenant's.
+bool is_look(const Instruction& instruction);
 
 }  // namespace smt::ptx::fence

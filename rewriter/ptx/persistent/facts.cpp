@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "rewriter/ptx/fence/fence.h"
 #include "rewriter/ptx/persistent/rules.h"
 #include "rewriter/ptx/persistent/walk.h"
 
@@ -31,7 +32,8 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
                       (instruction.opcode == Opcode::kCp && instruction.has(Modifier::kTensor));
     facts.system |= (instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed) &&
                     instruction.has(Modifier::kSys);
-    facts.waits |= loads_from_others(instruction);
+    facts.waits |= loads_from_others(instruction) && !fence::is_look(instruction) &&
+                   !fence::is_of_fence(instruction, *facts.function);
     for (const Operand& whole : instruction.operands) {
         each_operand(whole, [&](const Operand& operand) {
             facts.index |= reads_index(operand);
