@@ -2,7 +2,7 @@
 """What policies are worth through the whole server, by the simulated device's clock, which the dispatcher
 goes by, too.
 
-    worth.py SMT FOLDER_OF_PROGRAMS SCENARIO
+    worth.py SMT FOLDER_OF_PROGRAMS SCENARIO [--thorough]
 
 Blocks do nothing for a given time (programs/load.cpp): two of them fit on a multiprocessor, and none slows
 another down. So what a policy costs and brings is its own doing and the dispatcher's. Prints what it found;
@@ -18,6 +18,7 @@ from place import MANAGED, Place, finish   # noqa: E402
 SMS, CTAS = 4, 2                       # multiprocessors, and blocks that fit on each
 ALL = 10 ** 9
 BEGIN_US = 3000                        # until then it is learnt what blocks take and stops cost
+THOROUGH = "--thorough" in sys.argv    # shares with weights of 2:1, too
 
 
 def room(ctas):
@@ -144,7 +145,7 @@ def shares(smt, programs):
     and nothing to do."""
     both = dict(blocks=800, block_us=4, for_us=100_000)
     (alone,) = together(smt, programs, "fair", Load("alone", **both))
-    for weight in (2, 3):
+    for weight in (2, 3) if THOROUGH else (3,):
         time, blocks, done = share(smt, programs, weight, **both)
         print(f"fair, {weight}:1: {time:.3f}:1 of the time, {blocks:.3f}:1 of the blocks; both together "
               f"{done * alone[-1][1] / len(alone):.3f} of what one alone has done")
@@ -160,7 +161,7 @@ def share_policy(smt, programs):
     as one alone. share_test.cpp asserts it for longer, on a model GPU."""
     both = dict(blocks=80, block_us=4, for_us=120_000)
     (alone,) = together(smt, programs, "share", Load("alone", **both))
-    for weight in (1, 2, 3):
+    for weight in (1, 2, 3) if THOROUGH else (1, 3):
         time, blocks, done = share(smt, programs, weight, policy="share", **both)
         print(f"share, {weight}:1: {blocks:.3f}:1 of the blocks; both together "
               f"{done * alone[-1][1] / len(alone):.3f} of what one alone has done")

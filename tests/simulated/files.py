@@ -39,9 +39,6 @@ class Files(Pauses):
             if self.swap.parent == self.programs.resolve():
                 shutil.rmtree(self.swap)
 
-    def server_pid(self):
-        return int(re.search(r"process +(\d+)", self.server_status())[1])
-
     def on_disk(self):
         """Bytes of the server's file, which has no name; None: it has no such file."""
         for file in pathlib.Path(f"/proc/{self.server_pid()}/fd").iterdir():

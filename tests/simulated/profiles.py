@@ -295,10 +295,10 @@ def slice_cost(smt, programs):
     """What slices cost is measured while launches run in slices, is kept, and says how large slices are."""
     few, many = (("few", "512", str(112 << 10), "4000", "50"), ("many", "512", "0", "4000", "50"))
 
-    def under_slice_paper(place):
+    def under_slice_paper(place, launches):
         recording = pathlib.Path(place.folder.name) / "recording"
         place.environment.update(SMT_JOURNAL=f"record={recording}", SMT_POLICY="slice-paper")
-        for process in [place.start(words[0], "beside", *words, "3") for words in (few, many)]:
+        for process in [place.start(words[0], "beside", *words, launches) for words in (few, many)]:
             finish(process)
         subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
                        timeout=PATIENCE)
@@ -310,18 +310,18 @@ def slice_cost(smt, programs):
         return [max(each) for each in slices if len(each) == 2]   # by decision about both; both end together
 
     with Profiles(smt, programs, dispatch_clock=1) as place:
-        done = place.profile("--pair", "--", str(place.programs / "sim_beside"), *few, "4",
-                             "--", str(place.programs / "sim_beside"), *many, "4")
+        done = place.profile("--pair", "--", str(place.programs / "sim_beside"), *few, "2",
+                             "--", str(place.programs / "sim_beside"), *many, "2")
         print(done.stdout)
         place.simulate(tenants=2)
-        before = under_slice_paper(place)
+        before = under_slice_paper(place, "3")
         rows = {row["kernel"]: row["slicing"] for row in json.loads(place.profile("export").stdout)}
         cost = {kernel: each["nanoseconds"] / max(1, each["slices"]) for kernel, each in rows.items()}
         print(f"slices of {before} blocks by the default; {rows}: {cost}")
         assert set(rows) == {"few", "many"} and all(2 <= each["slices"] <= 32 for each in rows.values())
         # The end of a slice, a decision and a start, and no block's time.
         assert all(1_000 < each < 60_000 for each in cost.values()), cost
-        after = under_slice_paper(place)
+        after = under_slice_paper(place, "1")
         print(f"slices of {after} blocks by what they cost")
         # The first decision goes by what was kept, later ones by what is learnt meanwhile. A slice is as
         # large as one of the two needs: the one with longer blocks, or the one whose slices cost more.
@@ -371,7 +371,7 @@ def learns_pairs(smt, programs):
             assert len(rows[kernel]["learnt_beside"]) == 2 and not rows[kernel]["beside"], rows
         pairs = json.loads(place.profile("pairs", "--measured", "--json").stdout)
         assert len(pairs) == 2 and all(each["learnt"] for each in pairs), pairs
-        said, notes = under(place, "slice", few, many)
+        said, notes = under(place, "slice", (*few[:-1], "12"), (*many[:-1], "12"))
         assert tries(said) == (0, 0) and not notes, (said, notes)
         assert any("learnt to save" in text for _, text in said)
 
@@ -392,7 +392,7 @@ def learns_footprints(smt, programs):
                   for ctas, others in ((2, "6 CTAs on 3"), (1, "7 CTAs on 4"))]
         assert any(set(each) <= set(said) for each in wanted), said
         assert "(learnt)" in place.profile("show").stdout, place.profile("show").stdout
-        said, notes = under(place, "compact", few, serial)
+        said, notes = under(place, "compact", (*few[:-1], "8"), (*serial[:-1], "8"))
         assert tries(said) == (0, 0) and not notes, said
         assert any(set(each) <= set(said) for each in wanted), said
 

@@ -8,14 +8,15 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
-from place import MANAGED, PATIENCE, Place, finish, run_scenario, wait_for
+from place import MANAGED, PATIENCE, Place, finish, run_scenario, runs, wait_for
 from scenarios import keeper_of
 
-DEVICE = 256   # MiB
-LARGE = 64     # of the program that is suspended, besides small ones
+DEVICE = 128   # MiB
+LARGE = 32     # of the program that is suspended, besides small ones
 
 
 class Pauses(Place):
@@ -52,6 +53,15 @@ class Pauses(Place):
         while tenant in self.tenants():
             assert time.monotonic() < deadline, f"{tenant} stays: {self.status()}"
             time.sleep(0.02)
+
+    def server_pid(self):
+        return int(re.search(r"process +(\d+)", self.server_status())[1])
+
+    def kill_server(self):
+        """Of a kernel that does not end: told to stop, the server would wait for it."""
+        server = self.server_pid()
+        os.kill(server, signal.SIGKILL)
+        wait_for(lambda: not runs(server), lambda: "the server does not end")
 
     def free_now(self):
         program, _, free = self.hold("looks", 0)
@@ -132,8 +142,8 @@ def suspended_same_bits_kept(smt, programs):
 def suspended_unpinned(smt, programs):
     """Its host memory is kept for another suspension, and given back to the machine when none comes."""
     with Pauses(smt, programs) as place:
-        program = place.program("alice", "work")
-        server = re.search(r"process +(\d+)", place.server_status())[1]
+        program = place.program("alice", "cells")
+        server = place.server_pid()
 
         def resident():
             status = pathlib.Path(f"/proc/{server}/status").read_text()
@@ -145,6 +155,7 @@ def suspended_unpinned(smt, programs):
         wait_for(lambda: resident() < kept - LARGE * 3 // 4, lambda: f"of {kept} MiB {resident()} are left")
         place.smt_says("suspend", "alice")
         place.smt_says("resume", "alice")
+        program.stdin.write("go\n")
         end(program, "right\n")
 
 
@@ -229,6 +240,7 @@ def suspended_does_not_end(smt, programs):
         assert not place.tenants()["alice"]["suspended"]
         assert "not suspended" in place.smt_says("resume", "alice", code=1)
         program.kill()
+        place.kill_server()
 
 
 def suspended_killed(smt, programs):
@@ -279,7 +291,7 @@ def suspended_no_room(smt, programs):
     with Pauses(smt, programs) as place:
         program = place.program("alice", "work")
         place.smt_says("suspend", "alice")
-        other, answer, free = place.hold("bob", DEVICE - 40)
+        other, answer, free = place.hold("bob", DEVICE - 24)
         assert answer == "CUDA_SUCCESS"
         said = place.smt_says("resume", "alice", code=1)
         found = re.fullmatch(r"smt resume: ([\d.]+) MiB of GPU memory are missing: it needs ([\d.]+) MiB, "

@@ -14,7 +14,7 @@ from takeover import Over, begin_apart, ends_because, finish_survivor, say
 def held_back_goes_on(smt, programs):
     """A program whose launch the policy holds back, as a more urgent one has the device: the launch is made
     after the takeover."""
-    with Over(smt, programs, step_limit=45_000_000) as place:
+    with Over(smt, programs, step_limit=15_000_000) as place:
         place.environment["SMT_POLICY"] = "priority"
         survivor = place.survivor("survivor", options=("--priority", "low"))
         place.await_standby()
@@ -36,7 +36,7 @@ def held_back_goes_on(smt, programs):
 def stopped_goes_on(smt, programs):
     """A launch that was stopped half way goes on at the block where it was: each block runs once. And one
     that is kept back behind a more urgent program."""
-    with Over(smt, programs, step_limit=45_000_000) as place:
+    with Over(smt, programs, step_limit=15_000_000) as place:
         place.environment.update(SMT_POLICY="priority", SMT_COMPILE=MANAGED)
         survivor = place.survivor("survivor", "long", options=("--priority", "low"))
         place.await_standby()
@@ -54,7 +54,7 @@ def stopped_goes_on(smt, programs):
 def moves_go_on(smt, programs):
     """A copy and a fill that are kept back behind a kernel, all for a more urgent program: they are made
     after the takeover, in their order."""
-    with Over(smt, programs, step_limit=45_000_000, doors=1) as place:
+    with Over(smt, programs, step_limit=15_000_000, doors=1) as place:
         place.environment["SMT_POLICY"] = "priority"
         survivor = place.survivor("survivor", "moves", options=("--priority", "low"))
         place.await_standby()
@@ -72,7 +72,7 @@ def moves_go_on(smt, programs):
 def over_is_over(smt, programs, **environment):
     """Launches that are over before one that is held back are not executed again, and that one is executed
     once: with one more, or one less, the numbers are others."""
-    with Over(smt, programs, step_limit=45_000_000) as place:
+    with Over(smt, programs, step_limit=15_000_000) as place:
         place.environment.update(SMT_POLICY="priority", **environment)
         survivor = place.survivor("survivor", "several", options=("--priority", "low"))
         place.await_standby()

@@ -309,14 +309,14 @@ def in_a_container(smt, programs):
 
 
 def hostile_user(smt, programs):
-    """A user in the group sends a thousand wrong messages of each kind, orders to stop, and orders about the
+    """A user in the group sends hundreds of wrong messages of each kind, orders to stop, and orders about the
     other's tenant: the other's program computes right meanwhile, and has what it had."""
     with Machine(smt, programs) as machine:
         bob = machine.party(BOB)
         memory = bob.ask("allocate", BYTES)
         before, server = machine.status(0)
         path = machine.folder / f"{KEY}.sock"
-        hostile = subprocess.Popen([machine.programs / "preload_hostile", path, "1000", "2", "orders",
+        hostile = subprocess.Popen([machine.programs / "preload_hostile", path, "300", "2", "orders",
                                     name(BOB)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    **machine.as_user(ALICE))
         value = 0
@@ -324,7 +324,7 @@ def hostile_user(smt, programs):
             value += 1
             assert bob.ask("fill", memory, value) == "ok" and bob.ask("read", memory) == str(value)
         said = hostile.stdout.read()
-        assert hostile.returncode == 0 and int(said.split()[0]) > 100_000 and value > 10, (said, value)
+        assert hostile.returncode == 0 and int(said.split()[0]) > 30_000 and value > 10, (said, value)
         assert machine.server.poll() is None, machine.log()
         assert f"refused {ALICE}/a program: this is the system's server" in machine.log()
         after, still = machine.status(0)

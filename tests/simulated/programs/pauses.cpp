@@ -1,6 +1,6 @@
 // pauses WHAT: programs whose memory leaves the device and comes back.
 //
-//   pauses work       computes on 64 MiB, on many small allocations and on blocks of a pool, round after
+//   pauses work       computes on 32 MiB, on many small allocations and on blocks of a pool, round after
 //                     round, until it may read a line; then every word has to be right
 //   pauses cells      has the same memory, and does nothing but a round for each line that it reads: "right"
 //   pauses hold MIB   allocates so much, says whether that went well and how much is free, and reads a line
@@ -43,7 +43,7 @@ constexpr char kAccumulate[] = R"(
 }
 )";
 
-constexpr unsigned kWords = 16u << 20, kBlocks = 64, kThreads = 128, kApart = kWords / (kBlocks * kThreads);
+constexpr unsigned kWords = 8u << 20, kBlocks = 64, kThreads = 128, kApart = kWords / (kBlocks * kThreads);
 constexpr unsigned kSmall = 40, kSmallWords = 1500, kPooledWords = 800'000;
 
 bool told_to_end() {
