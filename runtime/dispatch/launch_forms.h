@@ -25,10 +25,18 @@ public:
     PersistentForm& persistent() { return persistent_; }
     DoorForm& door() { return door_; }
 
-    bool may_follow(const Work& work, const Works& in_flight) {
+    // `passed`: what is in flight is not stopped any more.
+    bool may_follow(const Work& work, const Works& in_flight, bool passed = false) {
         if (in_flight.empty()) return true;
-        return in_flight.back().function->form == work.function->form &&
-               of(work).may_follow(in_flight.size()) && of(work).follows(work, in_flight.front());
+        const bool alike = in_flight.back().function->form == work.function->form;
+        if (!alike) return passed && !work.graph && of(work).may_follow(in_flight.size());
+        return of(work).may_follow(in_flight.size()) && of(work).follows(work, in_flight.front());
+    }
+    // One stop is of all.
+    static bool alike(const Works& in_flight) {
+        return std::ranges::all_of(in_flight, [&](const Work& work) {
+            return work.function->form == in_flight.front().function->form;
+        });
     }
     // The first launch is the one that runs. But all look at one word, and one that has checks and must not
     // be begun anew would leave its blocks, too.

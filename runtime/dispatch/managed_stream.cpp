@@ -218,7 +218,7 @@ bool ManagedStream::stop() {
 
 // In pass-through mode with launches in flight. False: not possible now.
 bool ManagedStream::stop_in_flight() {
-    if (markers_.reached() < preemptor_.ready()) return false;
+    if (markers_.reached() < preemptor_.ready() || !forms_.alike(queue_.in_flight())) return false;
     const uint64_t said = dispatcher_.now_ns();
     LaunchQueue::Works& in_flight = queue_.in_flight();
     LaunchForm& form = forms_.of(in_flight.front());

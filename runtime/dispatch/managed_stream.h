@@ -17,6 +17,8 @@
 // stopped any more, and a stop ends after it. Nothing ever waits on the GPU: a waiting stream would hold up
 // other streams.
 //
+// No longer than they progress, though: they may wait for what the program does next (standstill.h).
+//
 // Before an unmanaged launch enter() is called instead. If the tenant is preemptible it, too, waits while the
 // stream is stopped or the tenant's window is full. It waits in the program's thread, so order and errors are
 // the driver's own. A stop with only unmanaged work in flight is over when that work has ended.
@@ -52,6 +54,7 @@
 #include "runtime/dispatch/launch_queue.h"
 #include "runtime/dispatch/preemptor.h"
 #include "runtime/dispatch/progress_samples.h"
+#include "runtime/dispatch/standstill.h"
 #include "runtime/dispatch/unmanaged.h"
 #include "runtime/dispatch/wait_list.h"
 #include "runtime/dispatch/waiters.h"
@@ -216,7 +219,11 @@ private:
     void await_launch_ahead(Lock& lock);
     CUresult clear_way(Lock& lock);
     bool await_soon(Lock& lock);
-    CUresult wait_in_flight(Lock& lock, uint64_t number);
+    CUresult wait_in_flight(Lock& lock, uint64_t number, Standstill* still);
+    bool stands_still(Standstill* still);
+    bool resume_behind_wait();
+    void hand_over(uint64_t number);
+    void let_pass();
     CUresult await_change(Lock& lock);
     CUresult sleep(Lock& lock);
     void tell_changed();  // wakes the threads that wait for it, and announces that to the device
@@ -225,6 +232,7 @@ private:
 
     // For progress.cpp.
     bool at_wait();  // a wait holds it up, with nothing unfinished in front
+    std::optional<Running> what_runs();
     void end_waits();
     void describe(const Work& work, schedule::Kernel* kernel) const;
     void estimate(const Work& work, schedule::Kernel* kernel) const;

@@ -27,6 +27,9 @@ constexpr auto kLookAtQueue = 50us;  // while the queue is full
 // Launches with doors that are expected to be over so soon need not be stoppable any more. The GPU has the
 // next operation before that.
 constexpr auto kSoon = 50us;
+// Without progress for so long launches may wait for what the program does next. Behind a wait none begins. A
+// simulated block takes the host long.
+constexpr std::chrono::nanoseconds kNoProgress = 1s, kNoSimulatedProgress = 20s, kBehindWait = 5ms;
 
 }  // namespace
 
@@ -232,31 +235,69 @@ void ManagedStream::abandon(LaunchQueue::Works* kept) {
 }
 
 // Waits until no managed launch is unfinished; or, if they are not preemptible, or soon over because a policy
-// allows few of them ahead (schedule::Confinement::ahead), until the driver
+// allows few of them ahead (schedule::Confinement::ahead), or stand still, until the driver
 // has them all and they are recorded as not preemptible. Launches that other threads make meanwhile are in no
 // order with the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
+    Standstill still;
     const uint64_t last = queue_.last_number();
     while (queue_.unfinished(last) && !gone() && status == CUDA_SUCCESS) {
         if (!preemptor_.in(State::kPassThrough)) {
+            if (resume_behind_wait()) continue;
             say_held_up(&held_up);
             status = await_change(lock);
             go_on();
         } else if (!queue_.waiting().empty() && queue_.waiting().front().number <= last) {
+            if (stands_still(&still)) hand_over(last);
             await_launch_ahead(lock);
             go_on();
         } else if (!stops_soon() || queue_.limited() || queue_.in_flight().back().endures ||
-                   (queue_.in_flight_with(Form::kDoor) && await_soon(lock))) {
-            if (!forms_.of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
+                   (queue_.in_flight_with(Form::kDoor) && await_soon(lock)) || stands_still(&still)) {
+            let_pass();
             break;
         } else {
-            status = wait_in_flight(lock, last);
+            status = wait_in_flight(lock, last, &still);
         }
     }
     if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
     return gone() ? kClientGone : status;
+}
+
+// Precondition: a launch is in flight. What follows it may go ahead.
+void ManagedStream::let_pass() {
+    if (!forms_.of(queue_.in_flight().back()).let_pass()) queue_.let_pass();
+}
+
+bool ManagedStream::stands_still(Standstill* still) {
+    if (at_wait()) return still->lasts({}, kBehindWait);
+    const bool simulated = dispatcher_.device().properties().keeps_clock;
+    const std::optional<Running> now = what_runs();
+    return still->lasts(now ? Standstill::Seen{now->launch, now->progress} : Standstill::Seen{},
+                        simulated ? kNoSimulatedProgress : kNoProgress);
+}
+
+// A stream that a wait holds up has no work for a policy, so no decision would let its launches go to the
+// driver. Behind the wait they take nothing from others.
+bool ManagedStream::resume_behind_wait() {
+    if (tenant_->parking.closed() || !at_wait() || !preemptor_.takes(Event::kResume)) return false;
+    preemptor_.take(Event::kResume, dispatcher_.now());
+    top_up();
+    tell_changed();
+    return true;
+}
+
+// Launches up to this one go to the driver whatever is ahead of them, and are not stopped any more.
+void ManagedStream::hand_over(uint64_t number) {
+    LaunchQueue::Works& waiting = queue_.waiting();
+    while (!waiting.empty() && waiting.front().number <= number && failed_ == CUDA_SUCCESS) {
+        if (!queue_.in_flight().empty()) queue_.let_pass();
+        if (!forms_.may_follow(waiting.front(), queue_.in_flight(), true)) return;
+        Work work = std::move(waiting.front());
+        waiting.pop_front();
+        failed_ = issue(std::move(work));
+    }
 }
 
 // Polls until launches with doors are expected to be over soon. They may be stopped meanwhile. False: they
@@ -277,20 +318,19 @@ bool ManagedStream::await_soon(Lock& lock) {
     return false;
 }
 
-// The driver has the stream's launches, and they may be stopped meanwhile.
-CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
+// The driver has the stream's launches, and they may be stopped meanwhile. Returns before their end where
+// they stand still.
+CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number, Standstill* still) {
+    const ClockHandoff others(dispatcher_.device());
     while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
-           !gone()) {
+           !gone() && !stands_still(still)) {
         SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
         SMT_TRY(detour_.go_home());
         lock.unlock();
-        CUresult status;
-        {
-            const device::InWait timed;
-            status = dispatcher_.driver().cuStreamSynchronize(detour_.home());
-        }
+        device::nap();
+        const CUresult status = dispatcher_.driver().cuStreamQuery(detour_.home());
         lock.lock();
-        if (status != CUDA_SUCCESS) return status;
+        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
         prune();
     }
     return CUDA_SUCCESS;

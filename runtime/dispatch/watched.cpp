@@ -17,6 +17,10 @@ CUresult ManagedStream::mark_before(uint64_t* before) {
 
 std::optional<Running> ManagedStream::running() {
     std::lock_guard lock(mutex_);
+    return what_runs();
+}
+
+std::optional<Running> ManagedStream::what_runs() {
     prune();
     if (preemptor_.in(State::kStopped) || at_wait()) return std::nullopt;
     const LaunchQueue::Works &in_flight = queue_.in_flight(), &waiting = queue_.waiting();

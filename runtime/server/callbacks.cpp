@@ -77,21 +77,21 @@ dispatch::WaitWord Callbacks::calls(const CUDA_HOST_NODE_PARAMS& node) const {
     return found == tickets_.end() ? dispatch::WaitWord{} : dispatch::WaitWord{found->second->calls, 0};
 }
 
-// Makes one ticket per distinct function, so a program that builds the same graph repeatedly does not use up
-// the words.
+// One ticket for each distinct function. All have one word, since the client runs what is pushed in its
+// order.
 Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream,
                                           protocol::CallbackKind kind) {
     Key key{function, user_data, client_stream, static_cast<uint32_t>(kind)};
     std::lock_guard lock(mutex_);
     if (auto found = node_tickets_.find(key); found != node_tickets_.end()) return found->second;
-    Arena::Word word = arena_.take_word();
-    if (word.index == 0) return nullptr;
+    if (node_word_.index == 0) node_word_ = arena_.take_word();
+    if (node_word_.index == 0) return nullptr;
     auto made = std::make_unique<Ticket>();
     Ticket* ticket = made.get();
     ticket->owner = this;
     ticket->calls = std::make_shared<std::atomic<uint64_t>>(0);
-    ticket->slot = {function,     user_data,  client_stream, static_cast<uint32_t>(kind),
-                    CUDA_SUCCESS, word.index, word.value};
+    ticket->slot = {function,     user_data,        client_stream,   static_cast<uint32_t>(kind),
+                    CUDA_SUCCESS, node_word_.index, node_word_.value};
     tickets_[ticket] = std::move(made);
     node_tickets_[key] = ticket;
     return ticket;
@@ -112,7 +112,7 @@ void Callbacks::push_and_wait(void* pointer) {
     uint64_t value = 0;
     {
         std::lock_guard lock(self.mutex_);
-        value = ++ticket->slot.done_value;
+        value = ticket->slot.done_value = ++self.node_word_.value;
         self.push_locked(ticket->slot);
     }
     std::atomic<uint64_t>& word = self.arena_.word(static_cast<uint32_t>(ticket->slot.done_word));

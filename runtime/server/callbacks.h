@@ -75,6 +75,7 @@ private:
     uint32_t tail_ = 0;  // private; the client's copy is not trusted
     std::unordered_map<Ticket*, std::unique_ptr<Ticket>> tickets_;
     std::map<Key, Ticket*> node_tickets_;  // of graphs; live as long as the session
+    Arena::Word node_word_;                // of all of them, with the last value that was pushed
 };
 
 }  // namespace smt::runtime::server

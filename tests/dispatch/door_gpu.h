@@ -64,6 +64,7 @@ public:
         }
     }
     // Does what is on the program's stream, and no more than that needs.
+    std::atomic<bool> goes_on_when_asked{false};  // the program's stream, to its end, by cuStreamQuery()
     void finish_program() {
         const std::lock_guard lock(mutex_);
         uint64_t units = ~0ull;
@@ -238,7 +239,10 @@ inline DriverApi DoorGpu::driver() {
         if (stream == kProgram) device->finish_program();
         return CUDA_SUCCESS;
     };
-    driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };
+    driver.cuStreamQuery = [](CUstream stream) {
+        if (stream == kProgram && device->goes_on_when_asked) device->finish_program();
+        return CUDA_ERROR_NOT_READY;
+    };
     driver.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return CUDA_SUCCESS; };
     driver.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
     driver.cuMemAlloc_v2 = [](CUdeviceptr* memory, size_t bytes) {

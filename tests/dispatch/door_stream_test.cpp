@@ -209,9 +209,39 @@ TEST_CASE("stream with doors: what takes unknown time, or longer than was expect
         it.with_door.queued.of(100, 1).set_block_ps(late ? 3000 : 0);
         it.begin(2, 100);
         if (late) it.device.time = it.device.now() + std::chrono::seconds(1);
+        it.gpu.goes_on_when_asked = true;
         REQUIRE(it.stream->guard() == CUDA_SUCCESS);
         CHECK(it.gpu.ran == each_once(2, 100));
     }
+}
+
+TEST_CASE("stream with doors: what stands still is not waited for, and not stopped any more", "[dispatch]") {
+    DoorStream it(kAhead);
+    it.begin(2, 100);
+    it.gpu.run(10);
+    REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+    CHECK(it.gpu.ran.size() == 10);
+    REQUIRE(it.stream->stop());  // there is nothing that could be stopped
+    CHECK(it.come_to_end().launch == 0);
+    CHECK(it.gpu.ran == each_once(2, 100));
+}
+
+TEST_CASE("stream with doors: a stopped stream's launches go to the driver behind a wait, in any form",
+          "[dispatch]") {
+    DoorStream it(kAhead);
+    REQUIRE(it.stream->stop());
+    REQUIRE(it.stream->enqueue_wait([] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.with_door, 0, 100) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.persistent, 1, 100) == CUDA_SUCCESS);
+    REQUIRE(it.launch(it.with_door, 2, 100) == CUDA_SUCCESS);
+    CHECK(it.gpu.launches == 0);
+    REQUIRE(it.stream->guard() == CUDA_SUCCESS);
+    CHECK(it.gpu.launches == 3);
+    CHECK(it.gpu.ran.empty());
+    CHECK_FALSE(it.stream->stop());  // their end is waited for
+    it.come_to_end();
+    CHECK(it.gpu.ran.size() >= 200);  // of the kernel with the door
+    CHECK(it.stream->stop());
 }
 
 TEST_CASE("stream with doors: forms are not mixed in flight", "[dispatch]") {

@@ -186,6 +186,24 @@ def lost(place, way, *beside):
     return culprit, bystander.communicate("go\n", timeout=PATIENCE)[0]
 
 
+def streams_wait_crosswise(smt, programs):
+    """A launch that may be stopped waits for what the same thread enqueues later: nothing waits for its
+    end."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_COMPILE"] = MANAGED
+        urgent = place.start("urgent", "crossed", "idle", options=("--priority", "high"),
+                             stdin=subprocess.PIPE)
+        assert urgent.stdout.readline() == "ready\n"
+        place.run("crossed", "crossed", options=("--priority", "low"))
+        finish(urgent)
+
+
+def many_functions(smt, programs):
+    """Graphs that come and go use up nothing by their host functions."""
+    with Place(smt, programs) as place:
+        place.run("functions", "functions")
+
+
 def one_context(smt, programs):
     """Where a fault loses the context, every session ends with its error and a line that says of which kernel
     and tenant it was, and the next program finds a fresh server."""
