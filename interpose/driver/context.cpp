@@ -90,6 +90,10 @@ CUcontext token_of(CUdevice device) {
 
 bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
 
+bool is_device(CUdevice device) {
+    return known_device(device) && (place_of_session(device) || device_exists(device));
+}
+
 // The context behind a handle; null means the current one. nullptr: not one of ours, or destroyed.
 Context* find_context(CUcontext handle) {
     if (!handle) handle = current_context();
@@ -105,7 +109,7 @@ Context* find_context(CUcontext handle) {
     for (CUdevice i = 0; i < static_cast<CUdevice>(kMaxDevices); ++i) {
         if (primaries[i].token.load(std::memory_order_relaxed) == handle) return &primaries[i].context;
     }
-    for (CUdevice i = 0; known_device(i) && device_exists(i); ++i)
+    for (CUdevice i = 0; is_device(i); ++i)
         if (token_of(i) == handle) return &primaries[i].context;
     return nullptr;
 }
@@ -122,8 +126,7 @@ CUdevice device_of(const Context* context) {
 
 // A context on the device is wanted. Each device has a session.
 CUresult enter_device(CUdevice device) {
-    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    if (connected() && !place_of_session(device) && !device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!known_device(device) || (connected() && !is_device(device))) return CUDA_ERROR_INVALID_DEVICE;
     return connect(device);
 }
 
@@ -202,7 +205,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     bool last;
     {
         Lock lock(contexts_lock);
@@ -226,7 +229,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     Context& context = primaries[device].context;
     if (context.live.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
     Session* const place = place_of_session(device);
@@ -238,7 +241,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~kFlagsMask) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(contexts_lock);
     primaries[device].context.flags = flags;
@@ -246,7 +249,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
-    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (!flags && !active) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(contexts_lock);
     bool exists = primaries[device].context.live.load(std::memory_order_relaxed) != 0;

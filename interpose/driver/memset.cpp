@@ -19,7 +19,8 @@ CUresult fill_bytes_at(CUdeviceptr to, uint64_t bytes, CUstream stream, Fill fil
     const bool registered = known && range.memory == Memory::kRegistered;
     CUresult status = fill(registered ? range.translated(to) : to);
     if (status != CUDA_SUCCESS) return status;
-    if (known && on_device(range.memory) && range.memory != Memory::kVirtual) return CUDA_SUCCESS;
+    if (known && on_device(range.memory) && range.memory != Memory::kVirtual && !range.sync_memops)
+        return CUDA_SUCCESS;
     status = driver::cuStreamSynchronize(stream);
     CUresult failed = take_async_error();
     return failed != CUDA_SUCCESS ? failed : status;

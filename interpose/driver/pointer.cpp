@@ -161,7 +161,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     return CUDA_SUCCESS;
 }
 
-// Synchronous operations wait for the stream anyway, so the attribute is only stored.
+// Fills look at it (memset.cpp). Other synchronous operations wait anyway, but for copies within the device.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
     auto set = [](Range& range, const void* flag) {

@@ -154,9 +154,7 @@ Moved move_own_pages(uint64_t from, const SpanPieces& pieces, uint64_t arena) {
     for (; i < pieces.count && moved == Moved::kAll; at += pieces.list[i++].bytes)
         if (!pieces.list[i].arena) moved = move_to_arena(at, at + pieces.list[i].bytes, place(at));
     if (moved == Moved::kAll) {
-        // The kernel could extend a single mapping in place, into the arena memory after the block; realloc
-        // tries that. Two mappings it cannot.
-        madvise(reinterpret_cast<void*>(from), kPage, MADV_RANDOM);
+        keep_in_place(from);
         return moved;
     }
     uint64_t end = at - pieces.list[i - 1].bytes;

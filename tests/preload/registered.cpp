@@ -131,9 +131,34 @@ void addresses_of_others() {
     munmap(moved, kPart);
 }
 
+// A buffer that grows while it is registered, as realloc() makes it grow: what is behind its block in the
+// arena is not the buffer's.
+void grows() {
+    constexpr size_t kPart = 1u << 20;
+    auto* const small = static_cast<char*>(map_pages(nullptr, kPart, 1));
+    CHECK(cuMemHostRegister(small, kPart, 0));
+    char* others[4];
+    for (char*& each : others) {
+        CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&each), kPart, 0));
+        std::memset(each, 7, kPart);
+    }
+    auto* const large = static_cast<char*>(mremap(small, kPart, 4 * kPart, MREMAP_MAYMOVE));
+    if (large != MAP_FAILED) {  // else realloc() copies
+        REQUIRE(all_are(large, kPart, 1));
+        std::memset(large + kPart, 9, 3 * kPart);
+    }
+    for (char* each : others) {
+        REQUIRE(all_are(each, kPart, 7));
+        CHECK(cuMemFreeHost(each));
+    }
+    CHECK(cuMemHostUnregister(small));
+    munmap(large != MAP_FAILED ? large : small, large != MAP_FAILED ? 4 * kPart : kPart);
+}
+
 int main() {
     preload::start();
     contents();
+    grows();
     addresses_of_others();
     beside_writes(block.before, unregister);
     beside_writes(block.after, unregister);
