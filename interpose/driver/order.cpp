@@ -78,7 +78,9 @@ CUresult order_after(CUstream stream) {
 
 CUresult order_after(Event& event) {
     CUresult status;
-    return alone(status) ? status : wait_for(event.last_use);
+    if (alone(status)) return status;
+    // Another thread may have launched the graph that records it.
+    return event.by_graph.load(std::memory_order_relaxed) ? wait_for_every_lane() : wait_for(event.last_use);
 }
 
 CUresult order_after_all() {

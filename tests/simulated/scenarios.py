@@ -125,6 +125,12 @@ def memory_and_graphs(smt, programs):
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
 
 
+def events_of_graphs(smt, programs):
+    """Queries and waits for an event that a graph records go by the graph's last launch."""
+    with Place(smt, programs) as place:
+        place.run("one", "event_nodes")
+
+
 def system_atomics(smt, programs):
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"   # by the PTX of the image, before there is a managed form

@@ -157,8 +157,8 @@ def remote_body(entry):
         lines.append("    forget_answers();")
     lines += [f"    {unpacking(p)}" for p in returned]
     lines += [f"    note_use({used(p)});" for p in entry.parameters if p.type in ("CUstream", "CUevent")]
-    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, "
-              "std::memory_order_release);"
+    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->by_graph.store(1, "
+              "std::memory_order_relaxed);"
               for p in entry.parameters if p.direction == "records"]
     return "\n".join(lines + ["    return result;", "}"]) + "\n"
 
