@@ -97,6 +97,24 @@ bool plain_edges(uint32_t count) {
     return true;
 }
 
+// What a capture of this stream has returned at its end, a later call does not return again.
+void forget_capture_error() {
+    if (!thread_lane) return;
+    std::atomic<int32_t>& late = thread_lane->header->async_error;
+    int32_t error = late.load(std::memory_order_acquire);
+    if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        late.compare_exchange_strong(error, 0);
+}
+
+CUresult end_capture(uint32_t reference, CUgraph* graph) {
+    RemoteCall call(Op::kStreamEndCapture, sizeof(StreamRef));
+    if (!call.open()) return call.status();
+    call.in(StreamRef{reference, 0});
+    SMT_TRY(call.wait());
+    call.out(graph);
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 bool any_capture_active() { return session_lanes.here().captures.load(std::memory_order_relaxed) != 0; }
@@ -162,32 +180,21 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     return status;
 }
 
-// An earlier error of this thread must not prevent the end of the capture, which the application regards as
-// ended whatever is returned. The call is therefore made again, and the earlier error returned.
+// An earlier error of this thread is returned instead of the graph, which may lack what failed.
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     uint32_t reference;
     if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
     if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     *phGraph = nullptr;
-    CUresult earlier = order_after(hStream);
-    CUresult status = CUDA_SUCCESS;
-    uint64_t graph = 0;
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        RemoteCall call(Op::kStreamEndCapture, sizeof(StreamRef));
-        if (!call.open()) {
-            earlier = status = call.status();
-            continue;
-        }
-        call.in(StreamRef{reference, 0});
-        status = call.wait();
-        if (status == CUDA_SUCCESS) call.out(&graph);
-        break;
-    }
+    SMT_TRY(order_after(hStream));
+    CUgraph graph = nullptr;
+    CUresult status = end_capture(reference, &graph);
     note_use(hStream);
     if (ends_capture(status)) capture_ended(hStream);
-    if (earlier != CUDA_SUCCESS) return earlier;
-    if (status == CUDA_SUCCESS) *phGraph = reinterpret_cast<CUgraph>(graph);
-    return status;
+    if (status != CUDA_SUCCESS) return forget_capture_error(), status;
+    SMT_TRY(late_error());
+    *phGraph = graph;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {

@@ -36,7 +36,7 @@ CUresult post_reference(protocol::Op op, Event& event, uint32_t flags) {
     RemoteCall call(op, sizeof(protocol::EventRef));
     if (!call.open()) return call.status();
     call.in(protocol::EventRef{event.index, flags});
-    CUresult status = call.post();
+    CUresult status = call.post_quietly();
     note_use(event);
     return status;
 }
@@ -96,7 +96,7 @@ CUresult cuEventDestroy_v2(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     CUresult status = post_reference(protocol::Op::kEventDestroy, *object, 0);
     if (status == CUDA_SUCCESS) release(object);
-    return status;
+    return or_late_error(status);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -120,7 +120,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     bool watched = object->watched.load(std::memory_order_relaxed) != 0 && !recorded_elsewhere(*object);
     uint64_t value = captured ? 0 : begin_record(*object, stream, watched);
     call.in(protocol::EventRecord{object->index, reference, flags, watched, value});
-    CUresult status = object->between_processes() ? call.wait() : call.post();
+    CUresult status = object->between_processes() ? or_late_error(call.wait()) : call.post();
     if (!captured) object->recorded.store(value, std::memory_order_relaxed);
     if (!captured && watched) object->written.store(value, std::memory_order_relaxed);
     // An external record in a capture becomes a node, which records the event at each launch.
@@ -139,7 +139,7 @@ CUresult cuEventQuery(CUevent event) {
     object->watched.store(1, std::memory_order_relaxed);
     if (recorded_elsewhere(*object) || object->contested.load(std::memory_order_relaxed) ||
         object->unwritten.load(std::memory_order_relaxed))
-        return ask_server(*object, protocol::kEventQueryOnly);
+        return or_late_error(ask_server(*object, protocol::kEventQueryOnly));
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     // The GPU writes the word behind the event, so the server may know of its end before.
     const bool awaited = object->awaited.load(std::memory_order_relaxed) == value;

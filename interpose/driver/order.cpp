@@ -35,7 +35,7 @@ CUresult wait_for(uint32_t index, uint64_t position) {
     RemoteCall call(protocol::Op::kWaitLane, sizeof(protocol::WaitLane));
     if (!call.open()) return call.status();
     call.in(protocol::WaitLane{index, 0, position});
-    return call.post();
+    return call.post_quietly();
 }
 
 CUresult wait_for(const LastUse& last) {

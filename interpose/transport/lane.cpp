@@ -265,12 +265,16 @@ void publish(Lane& lane, uint32_t bytes) {
     }
 }
 
+CUresult late_error() {
+    if (!thread_lane) return CUDA_SUCCESS;
+    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
+    if (waiting.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+}
+
 CUresult pending_error() {
     CUresult status = this_session().sticky_error();
-    if (status != CUDA_SUCCESS || !thread_lane) return status;
-    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
-    if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+    return status == CUDA_SUCCESS ? late_error() : status;
 }
 
 void note_capture_end(Lanes& lanes) {

@@ -88,9 +88,17 @@ char* reserve(Lane& lane, uint32_t bytes);
 // Hands the record at the last reserve() to the server.
 void publish(Lane& lane, uint32_t bytes);
 
-// Takes and returns the error of a fire-and-forget record of this thread; else the sticky error; else
-// SUCCESS. For calls that promise completion of earlier work, or that send nothing themselves.
+// Takes and returns the late error, that of an earlier fire-and-forget record of this thread; else SUCCESS.
+CUresult late_error();
+// The sticky error; else the late error; else SUCCESS. For calls that promise completion of earlier work, or
+// that send nothing themselves.
 CUresult pending_error();
+// Of a call that was made: its own error, else the late one. NOT_READY is no error.
+inline CUresult or_late_error(CUresult status) {
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
+    const CUresult late = late_error();
+    return late == CUDA_SUCCESS ? status : late;
+}
 
 // A session's lanes.
 struct Lanes {

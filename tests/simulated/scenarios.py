@@ -131,6 +131,12 @@ def events_of_graphs(smt, programs):
         place.run("one", "event_nodes")
 
 
+def late_errors(smt, programs):
+    """A call that returns an earlier one's error, or leaves it to a later one, is made itself."""
+    with Place(smt, programs) as place:
+        place.run("one", "late_errors")
+
+
 def system_atomics(smt, programs):
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"   # by the PTX of the image, before there is a managed form
