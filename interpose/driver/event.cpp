@@ -136,6 +136,8 @@ CUresult cuEventQuery(CUevent event) {
     Event* object = find_event(event);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
+    if (captures_under_way.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        if (CUresult status = check_unsafe_call(); status != CUDA_SUCCESS) return status;
     object->watched.store(1, std::memory_order_relaxed);
     if (recorded_elsewhere(*object) || object->contested.load(std::memory_order_relaxed) ||
         object->unwritten.load(std::memory_order_relaxed))

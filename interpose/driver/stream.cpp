@@ -93,7 +93,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     CUresult earlier = order_after(stream);
     CUresult status =
         call_despite_error(protocol::Op::kStreamDestroy, protocol::StreamRef{object->id, 0}, earlier);
-    if (status == CUDA_SUCCESS) release(object);
+    if (status == CUDA_SUCCESS) forget_capture(stream), release(object);
     return earlier == CUDA_SUCCESS ? status : earlier;
 }
 

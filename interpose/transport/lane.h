@@ -48,8 +48,9 @@ struct alignas(64) Lane {
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
     uint32_t capture;            // Lanes::captures_era + 1 if the thread's default stream began one, else 0
-    Lane* next_of_thread;        // its lane in another session
-    protocol::LaneTimes* times;  // null: calls are not timed
+    std::atomic<uint64_t> capture_number;  // of that one (driver/capture.cpp); 0: over
+    Lane* next_of_thread;                  // its lane in another session
+    protocol::LaneTimes* times;            // null: calls are not timed
     LaneStaging staging;
     // Position after the last record for which other lanes may wait. A synchronous call counts once it is
     // answered, because it may block the server's thread.

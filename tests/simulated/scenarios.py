@@ -131,6 +131,11 @@ def events_of_graphs(smt, programs):
         place.run("one", "event_nodes")
 
 
+def capture_modes(smt, programs):
+    with Place(smt, programs) as place:
+        place.run("one", "capture_modes")
+
+
 def late_errors(smt, programs):
     """A call that returns an earlier one's error, or leaves it to a later one, is made itself."""
     with Place(smt, programs) as place:
