@@ -78,6 +78,14 @@ public:
         for (uint64_t i = 0; from && values && i < count && i < capacity; ++i) values[i] = from[i];
         return count;
     }
+    // The same for a list of handles: where the call succeeded, entries beyond the count become null.
+    template <typename T>
+    uint64_t out_list(T* values, uint64_t capacity) {
+        const uint64_t count = out_array(values, capacity);
+        if (status_ != CUDA_SUCCESS || !values) return count;
+        for (uint64_t i = count; i < capacity; ++i) values[i] = T{};
+        return count;
+    }
     protocol::Reader& reply() { return reply_; }
 
 private:

@@ -263,5 +263,7 @@ def capacity(p):
 def unpacking(p):
     pointer = f"static_cast<{p.base}*>({p.name})"
     if p.count:
-        return f"call.out_array({pointer}, {capacity(p)});"
+        # CUDA says so of lists of nodes, and not of the data of edges beside them.
+        call = "out_list" if p.direction == "lend" and p.counted_by else "out_array"
+        return f"call.{call}({pointer}, {capacity(p)});"
     return f"call.out({pointer});"
