@@ -1,10 +1,14 @@
 // Stream capture: begin, end and queries. See capture.h.
 #include "interpose/driver/capture.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "driver.gen.h"
+#include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/remapped_pages.h"
@@ -16,6 +20,8 @@
 namespace smt::interpose {
 
 using namespace protocol;
+
+constinit std::atomic<uint32_t> captures_under_way{0};
 
 namespace {
 
@@ -42,16 +48,139 @@ bool make_room(uint32_t count) {
     return true;
 }
 
+// A capture under way.
+struct Capture {
+    Session* session;
+    CUstream stream;   // on which it began
+    const Lane* lane;  // that of a thread's default stream
+    uint64_t number;
+    uint64_t thread;
+    CUstreamCaptureMode mode;
+    bool blocking;  // the stream's work is ordered with the legacy stream's
+    bool broken;    // by a call that was refused
+};
+
+// At most kMostCaptures are known; what others forbid is not refused.
+constexpr uint32_t kMostCaptures = 256;
+constinit pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Capture captures[kMostCaptures];  // captures_under_way of them
+
+uint64_t this_thread() {
+    static constinit std::atomic<uint64_t> last{0};
+    [[gnu::tls_model("initial-exec")]] constinit static thread_local uint64_t number = 0;
+    if (number == 0) number = last.fetch_add(1) + 1;
+    return number;
+}
+
+bool is_of(const Capture& capture, CUstream stream) {
+    return capture.session == thread_session && capture.stream == stream &&
+           (stream != CU_STREAM_PER_THREAD || capture.thread == this_thread());
+}
+
+// With the thread of whose default stream it was.
+bool is_over(const Capture& capture) {
+    return capture.lane && capture.lane->capture_number.load(std::memory_order_acquire) != capture.number;
+}
+
+// Called with captures_lock held.
+template <typename Condition>
+void drop_captures(Condition condition) {
+    uint32_t kept = 0;
+    const uint32_t count = captures_under_way.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < count; ++i)
+        if (!condition(captures[i])) captures[kept++] = captures[i];
+    captures_under_way.store(kept, std::memory_order_relaxed);
+}
+
+bool is_blocking(CUstream stream) {
+    const Stream* object = find_stream(stream);
+    return !object || (object->flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
 // The capture of a thread's default stream ends with its lane.
-void capture_begun(CUstream stream) {
+void capture_begun(CUstream stream, CUstreamCaptureMode mode) {
     Lanes& lanes = session_lanes.here();
     lanes.captures.fetch_add(1);
-    if (stream == CU_STREAM_PER_THREAD && thread_lane) thread_lane->capture = lanes.captures_era.load() + 1;
+    const Lock lock(captures_lock);
+    static constinit uint64_t number = 0;
+    Lane* const lane = stream == CU_STREAM_PER_THREAD ? thread_lane : nullptr;
+    if (lane) lane->capture = lanes.captures_era.load() + 1;
+    if (lane) lane->capture_number.store(++number, std::memory_order_relaxed);
+    drop_captures([&](const Capture& before) { return is_of(before, stream) || is_over(before); });
+    const uint32_t count = captures_under_way.load(std::memory_order_relaxed);
+    if (count == kMostCaptures) return;
+    captures[count] = {.session = &this_session(),
+                       .stream = stream,
+                       .lane = lane,
+                       .number = number,
+                       .thread = this_thread(),
+                       .mode = mode,
+                       .blocking = is_blocking(stream),
+                       .broken = false};
+    captures_under_way.store(count + 1, std::memory_order_relaxed);
 }
 
 void capture_ended(CUstream stream) {
     note_capture_end(session_lanes.here());
     if (stream == CU_STREAM_PER_THREAD && thread_lane) thread_lane->capture = 0;
+    const Lock lock(captures_lock);
+    drop_captures([&](const Capture& capture) { return is_of(capture, stream); });
+}
+
+bool find_capture(CUstream stream, Capture& found) {
+    const Lock lock(captures_lock);
+    const uint32_t count = captures_under_way.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < count; ++i)
+        if (is_of(captures[i], stream)) return found = captures[i], true;
+    return false;
+}
+
+// A query breaks the capture of its stream.
+void break_in_server(CUstream stream) {
+    uint32_t reference;
+    if (!stream_ref(stream, reference) || order_after(stream) != CUDA_SUCCESS) return;
+    RemoteCall call(Op::kStreamQuery, sizeof(StreamRef));
+    if (!call.open()) return;
+    call.in(StreamRef{reference, 0});
+    call.wait();
+}
+
+// Breaks the captures for which the condition holds. Returns whether there are any. A capture of another
+// thread's default stream is broken in the server when it is to end.
+template <typename Condition>
+bool break_captures(Condition condition) {
+    bool any = false;
+    for (uint32_t i = 0;; ++i) {
+        Capture capture;
+        {
+            const Lock lock(captures_lock);
+            if (i >= captures_under_way.load(std::memory_order_relaxed)) return any;
+            Capture& each = captures[i];
+            if (is_over(each) || !condition(each)) continue;
+            any = true;
+            capture = each;
+            each.broken = true;
+        }
+        if (capture.broken || (capture.lane && capture.thread != this_thread())) continue;
+        const InSession in(capture.session);
+        break_in_server(capture.stream);
+    }
+}
+
+bool forbids_unsafe_calls(const Capture& capture) {
+    if (capture.thread == this_thread()) return capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    return capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+bool is_blocking_here(const Capture& capture) {
+    return capture.blocking && capture.session == thread_session;
+}
+
+bool legacy_stream_unusable() {
+    const Lock lock(captures_lock);
+    const uint32_t count = captures_under_way.load(std::memory_order_relaxed);
+    return std::any_of(captures, captures + count,
+                       [](const Capture& each) { return is_blocking_here(each) && !is_over(each); });
 }
 
 // An application's capture is over even if ending it failed, except where the driver reports that this stream
@@ -73,6 +202,7 @@ CUresult ask_capture(CUstream stream, bool wanted, CaptureInfo& info) {
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     if (!any_capture_active()) return CUDA_SUCCESS;
+    if (stream == CU_STREAM_LEGACY && legacy_stream_unusable()) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     SMT_TRY(order_after(stream));
     RemoteCall call(Op::kStreamCaptureInfo, sizeof(StreamRef));
     if (!call.open()) return call.status();
@@ -97,6 +227,24 @@ bool plain_edges(uint32_t count) {
     return true;
 }
 
+// What a capture of this stream has returned at its end, a later call does not return again.
+void forget_capture_error() {
+    if (!thread_lane) return;
+    std::atomic<int32_t>& late = thread_lane->header->async_error;
+    int32_t error = late.load(std::memory_order_acquire);
+    if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        late.compare_exchange_strong(error, 0);
+}
+
+CUresult end_capture(uint32_t reference, CUgraph* graph) {
+    RemoteCall call(Op::kStreamEndCapture, sizeof(StreamRef));
+    if (!call.open()) return call.status();
+    call.in(StreamRef{reference, 0});
+    SMT_TRY(call.wait());
+    call.out(graph);
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 bool any_capture_active() { return session_lanes.here().captures.load(std::memory_order_relaxed) != 0; }
@@ -108,10 +256,35 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
     return result;
 }
 
+CUresult check_legacy_use(CUstream stream) {
+    return stream == CU_STREAM_LEGACY && break_captures(is_blocking_here) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                                                                          : CUDA_SUCCESS;
+}
+
+CUresult check_unsafe_call() {
+    if (capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+    return break_captures(forbids_unsafe_calls) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult check_wait_for_all() {
+    if (captures_under_way.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
+    return break_captures([](const Capture& capture) { return capture.session == thread_session; })
+               ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+               : CUDA_SUCCESS;
+}
+
+void forget_capture(CUstream stream) {
+    Capture capture;
+    if (captures_under_way.load(std::memory_order_relaxed) != 0 && find_capture(stream, capture))
+        capture_ended(stream);
+}
+
 void forget_captures() {
     Lanes& lanes = session_lanes.here();
     lanes.captures_era.fetch_add(1);
     lanes.captures.store(0);
+    const Lock lock(captures_lock);
+    drop_captures([](const Capture& capture) { return capture.session == thread_session; });
 }
 
 namespace driver {
@@ -135,7 +308,7 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     call.in(StreamCapture{reference, static_cast<uint32_t>(mode), 0});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) capture_begun(hStream);
+    if (status == CUDA_SUCCESS) capture_begun(hStream, mode);
     return status;
 }
 
@@ -158,36 +331,30 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
         call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
     CUresult status = call.wait();
     note_use(hStream);
-    if (status == CUDA_SUCCESS) capture_begun(hStream);
+    if (status == CUDA_SUCCESS) capture_begun(hStream, mode);
     return status;
 }
 
-// An earlier error of this thread must not prevent the end of the capture, which the application regards as
-// ended whatever is returned. The call is therefore made again, and the earlier error returned.
+// An earlier error of this thread is returned instead of the graph, which may lack what failed.
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     uint32_t reference;
     if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
     if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     *phGraph = nullptr;
-    CUresult earlier = order_after(hStream);
-    CUresult status = CUDA_SUCCESS;
-    uint64_t graph = 0;
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        RemoteCall call(Op::kStreamEndCapture, sizeof(StreamRef));
-        if (!call.open()) {
-            earlier = status = call.status();
-            continue;
-        }
-        call.in(StreamRef{reference, 0});
-        status = call.wait();
-        if (status == CUDA_SUCCESS) call.out(&graph);
-        break;
-    }
+    Capture capture{};
+    if (find_capture(hStream, capture) && capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        capture.thread != this_thread())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (capture.broken) break_in_server(hStream);
+    SMT_TRY(order_after(hStream));
+    CUgraph graph = nullptr;
+    CUresult status = end_capture(reference, &graph);
     note_use(hStream);
     if (ends_capture(status)) capture_ended(hStream);
-    if (earlier != CUDA_SUCCESS) return earlier;
-    if (status == CUDA_SUCCESS) *phGraph = reinterpret_cast<CUgraph>(graph);
-    return status;
+    if (status != CUDA_SUCCESS) return forget_capture_error(), status;
+    SMT_TRY(late_error());
+    *phGraph = graph;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {

@@ -10,7 +10,9 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/driver/remapped_pages.h"
+#include "interpose/driver/session_work.h"
 #include "interpose/driver/staging.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 
@@ -139,7 +141,7 @@ CUresult copy_answered(const Transfer& t, uint32_t reference, bool in_device) {
     RemoteCall call(Op::kCopy, sizeof(Copy));
     if (!call.open()) return call.status();
     call.in(record_of(t, reference, in_device ? CopyAnswer::kEnqueued : CopyAnswer::kDone));
-    return call.wait();
+    return or_late_error(call.wait());
 }
 
 // A short copy's end is seen in the word that the GPU writes, which saves the server's check and reply. A
@@ -155,15 +157,14 @@ CUresult copy_watched(const Transfer& t, uint32_t reference) {
             record.done_value = slot.done_value;
             record.slot = slot.index;
             call.in(record);
-            call.post();
+            call.post_quietly();
         }
         if (call.status() != CUDA_SUCCESS) {
             abandon_slot(slot);
             return call.status();
         }
     }
-    status = wait_slot(slot);
-    return status == CUDA_SUCCESS ? take_async_error() : status;
+    return or_late_error(wait_slot(slot));
 }
 
 CUresult copy_posted(const Transfer& t, uint32_t reference) {
@@ -193,13 +194,13 @@ CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, M
 
 // Both ends are memory of this process: waits for the stream's earlier work, then copies on the processor.
 CUresult copy_here(const Transfer& t, CUstream stream) {
-    CUresult status = driver::cuStreamSynchronize(stream);
+    CUresult status = synchronize_stream(stream);
     if (status != CUDA_SUCCESS) return status;
     for (uint64_t z = 0; z < t.depth; ++z)
         for (uint64_t y = 0; y < t.height; ++y)
             std::memmove(reinterpret_cast<void*>(row_address(t.to, y, z)),
                          reinterpret_cast<const void*>(row_address(t.from, y, z)), t.width);
-    return CUDA_SUCCESS;
+    return late_error();
 }
 
 // The current end of a capture: the next node depends on the `count` nodes.

@@ -13,6 +13,7 @@
 #include "interpose/driver/copy.h"
 #include "interpose/driver/copy_thread.h"
 #include "interpose/driver/staging.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose::driver {
@@ -96,7 +97,7 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
     RemoteCall call(Op::kCopySlot, sizeof record);
     if (call.open()) {
         call.in(record);
-        if (call.post() == CUDA_SUCCESS) return CUDA_SUCCESS;
+        if (call.post_quietly() == CUDA_SUCCESS) return CUDA_SUCCESS;
     }
     abandon_slot(slot);
     return call.status();
@@ -116,11 +117,11 @@ CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
         if (status != CUDA_SUCCESS) return status;
     }
     if (manner == Manner::kAsynchronous) return CUDA_SUCCESS;
-    CUresult status = wait_slot(slot);
-    return status == CUDA_SUCCESS ? take_async_error() : status;
+    return or_late_error(wait_slot(slot));
 }
 
-CUresult copy_down(const Transfer& t, uint32_t stream) {
+// `late`: the error is that of a record of this thread, not necessarily of the copy's.
+CUresult copy_down(const Transfer& t, uint32_t stream, bool& late) {
     struct {
         Piece piece;
         StagingSlot slot;
@@ -142,7 +143,7 @@ CUresult copy_down(const Transfer& t, uint32_t stream) {
         if (drained == announced) break;
         const auto& [piece, slot] = under_way[drained % kStagingSlots];
         status = wait_slot(slot);
-        if (status == CUDA_SUCCESS) status = take_async_error();
+        if (status == CUDA_SUCCESS) late = (status = late_error()) != CUDA_SUCCESS;
         if (status == CUDA_SUCCESS) drain(t.to, slot.data, piece);
     }
     return status;
@@ -151,7 +152,11 @@ CUresult copy_down(const Transfer& t, uint32_t stream) {
 }  // namespace
 
 CUresult copy_through_staging(const Transfer& t, bool to_device, uint32_t stream, Manner manner) {
-    return to_device ? copy_up(t, stream, manner) : copy_down(t, stream);
+    if (to_device) return copy_up(t, stream, manner);
+    bool late = false;
+    const CUresult earlier = copy_down(t, stream, late);
+    if (late) copy_down(t, stream, late);  // in case that it was not the copy that failed
+    return earlier;
 }
 
 }  // namespace smt::interpose::driver

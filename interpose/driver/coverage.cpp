@@ -27,9 +27,9 @@ void tell_user(uint32_t index) {
 
 CUresult tell_server(uint32_t index) {
     RemoteCall call(protocol::Op::kUnsupported, sizeof(uint64_t));
-    if (!call.open()) return call.status();  // an older error of the thread, which comes first
+    if (!call.open()) return call.status();
     call.in(index);
-    call.post();
+    call.post_quietly();
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

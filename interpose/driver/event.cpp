@@ -7,6 +7,9 @@
 // process's. Its records and the waits for it return when the server has made them, as another process may be
 // told that they are there.
 //
+// Nor does the client see when a graph records an event: one that a graph may record (`by_graph`) is always
+// asked for, too.
+//
 // The word counts records: record n stores n. Two records of one event on two streams may complete in the
 // other order, which would leave the older number in the word. Such an event is `contested` for the rest of
 // its life and queries the server instead.
@@ -33,7 +36,7 @@ CUresult post_reference(protocol::Op op, Event& event, uint32_t flags) {
     RemoteCall call(op, sizeof(protocol::EventRef));
     if (!call.open()) return call.status();
     call.in(protocol::EventRef{event.index, flags});
-    CUresult status = call.post();
+    CUresult status = call.post_quietly();
     note_use(event);
     return status;
 }
@@ -44,6 +47,11 @@ CUresult ask_server(Event& event, uint32_t flags) {
     if (!call.open()) return call.status();
     call.in(protocol::EventRef{event.index, flags});
     return call.wait();
+}
+
+// Others than this process's streams may record it.
+bool recorded_elsewhere(const Event& event) {
+    return event.between_processes() || event.by_graph.load(std::memory_order_relaxed) != 0;
 }
 
 bool complete(Event& event, uint64_t value) {
@@ -88,7 +96,7 @@ CUresult cuEventDestroy_v2(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     CUresult status = post_reference(protocol::Op::kEventDestroy, *object, 0);
     if (status == CUDA_SUCCESS) release(object);
-    return status;
+    return or_late_error(status);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -109,14 +117,16 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kEventRecord, sizeof(protocol::EventRecord));
     if (!call.open()) return call.status();
-    bool watched = object->watched.load(std::memory_order_relaxed) != 0 && !object->between_processes();
+    bool watched = object->watched.load(std::memory_order_relaxed) != 0 && !recorded_elsewhere(*object);
     uint64_t value = captured ? 0 : begin_record(*object, stream, watched);
     call.in(protocol::EventRecord{object->index, reference, flags, watched, value});
-    CUresult status = object->between_processes() ? call.wait() : call.post();
+    CUresult status = object->between_processes() ? or_late_error(call.wait()) : call.post();
     if (!captured) object->recorded.store(value, std::memory_order_relaxed);
     if (!captured && watched) object->written.store(value, std::memory_order_relaxed);
-    // An external record in a capture becomes a node; the event itself stays unchanged.
-    object->captured.store(captured && (flags & CU_EVENT_RECORD_EXTERNAL) == 0, std::memory_order_relaxed);
+    // An external record in a capture becomes a node, which records the event at each launch.
+    const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
+    object->captured.store(captured && !external, std::memory_order_relaxed);
+    if (captured && external) object->by_graph.store(1, std::memory_order_relaxed);
     note_use(stream);
     note_use(*object);
     return status;
@@ -126,10 +136,12 @@ CUresult cuEventQuery(CUevent event) {
     Event* object = find_event(event);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
+    if (captures_under_way.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        if (CUresult status = check_unsafe_call(); status != CUDA_SUCCESS) return status;
     object->watched.store(1, std::memory_order_relaxed);
-    if (object->between_processes() || object->contested.load(std::memory_order_relaxed) ||
+    if (recorded_elsewhere(*object) || object->contested.load(std::memory_order_relaxed) ||
         object->unwritten.load(std::memory_order_relaxed))
-        return ask_server(*object, protocol::kEventQueryOnly);
+        return or_late_error(ask_server(*object, protocol::kEventQueryOnly));
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     // The GPU writes the word behind the event, so the server may know of its end before.
     const bool awaited = object->awaited.load(std::memory_order_relaxed) == value;
@@ -144,9 +156,9 @@ CUresult cuEventSynchronize(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
-    if (value == 0 && !object->between_processes()) return object->session->sticky_error();
+    if (value == 0 && !recorded_elsewhere(*object)) return object->session->sticky_error();
     // For kernels that print, only the server can make the driver flush the output.
-    bool by_word = !object->between_processes() && !object->contested.load(std::memory_order_relaxed) &&
+    bool by_word = !recorded_elsewhere(*object) && !object->contested.load(std::memory_order_relaxed) &&
                    !object->unwritten.load(std::memory_order_relaxed) &&
                    object->session->header()->printing.load(std::memory_order_relaxed) == 0;
     if (by_word && spin_word(object->index, value)) return pending_error();

@@ -36,7 +36,7 @@ CUresult upload(const void* data, uint64_t bytes) {
         std::memcpy(slot.data, static_cast<const char*>(data) + at, part);
         RemoteCall call(Op::kUploadSlot, sizeof(UploadSlot));
         if (call.open()) call.in(UploadSlot{at, part, slot.index, 0, slot.done_value});
-        if (CUresult status = call.post()) return driver::abandon_slot(slot), status;
+        if (CUresult status = call.post_quietly()) return driver::abandon_slot(slot), status;
     }
     return CUDA_SUCCESS;
 }

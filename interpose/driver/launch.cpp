@@ -8,6 +8,7 @@
 #include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
+#include "interpose/transport/lane.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose {
@@ -39,7 +40,7 @@ CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribu
     if (launch.attribute_count) call.in_bytes(attributes, launch.attribute_count * sizeof(CUlaunchAttribute));
     if (char* room = call.in_space(launch.parameter_bytes)) [[likely]]
         pack_parameters(function, parameters, room);
-    CUresult status = answered ? call.wait() : call.post();
+    CUresult status = answered ? or_late_error(call.wait()) : call.post();
     note_use(stream);
     return status;
 }

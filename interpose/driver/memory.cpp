@@ -9,6 +9,7 @@
 #include "interpose/driver/order.h"
 #include "interpose/driver/peers.h"
 #include "interpose/driver/refuse.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
@@ -172,9 +173,9 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
         if (!call.open()) return call.status();
         take_range(dptr, range);
         call.in(protocol::MemFreeAsync{dptr, reference, 0});
-        status = any_capture_active() ? call.wait() : call.post();
+        status = any_capture_active() ? or_late_error(call.wait()) : call.post();
+        if (known && !call.made()) add_range(range);
     }
-    if (known && status != CUDA_SUCCESS) add_range(range);
     note_use(stream);
     return status;
 }

@@ -3,7 +3,7 @@
 // its fill is not waited for; any other is.
 #include "driver.gen.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/driver/staging.h"
+#include "interpose/transport/lane.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -22,7 +22,7 @@ CUresult fill_bytes_at(CUdeviceptr to, uint64_t bytes, CUstream stream, Fill fil
     if (known && on_device(range.memory) && range.memory != Memory::kVirtual && !range.sync_memops)
         return CUDA_SUCCESS;
     status = driver::cuStreamSynchronize(stream);
-    CUresult failed = take_async_error();
+    CUresult failed = late_error();
     return failed != CUDA_SUCCESS ? failed : status;
 }
 

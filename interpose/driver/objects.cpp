@@ -164,6 +164,7 @@ Event* new_event() {
     event->unwritten.store(0, std::memory_order_relaxed);
     event->contested.store(0, std::memory_order_relaxed);
     event->captured.store(0, std::memory_order_relaxed);
+    event->by_graph.store(0, std::memory_order_relaxed);
     event->recorded.store(0, std::memory_order_relaxed);
     event->awaited.store(0, std::memory_order_relaxed);
     event->stream = nullptr;

@@ -42,6 +42,7 @@ struct Event {
     Session* session;
     uint32_t flags;                    // CU_EVENT_*
     std::atomic<uint32_t> captured;    // its last record was captured into a graph
+    std::atomic<uint32_t> by_graph;    // a graph may record it: query the server
     std::atomic<uint32_t> watched;     // it is queried: its records write the word
     std::atomic<uint32_t> unwritten;   // its last record writes no word: query the server
     std::atomic<uint32_t> contested;   // an older record may still write the word: query the server

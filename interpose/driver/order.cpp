@@ -35,7 +35,7 @@ CUresult wait_for(uint32_t index, uint64_t position) {
     RemoteCall call(protocol::Op::kWaitLane, sizeof(protocol::WaitLane));
     if (!call.open()) return call.status();
     call.in(protocol::WaitLane{index, 0, position});
-    return call.post();
+    return call.post_quietly();
 }
 
 CUresult wait_for(const LastUse& last) {
@@ -78,7 +78,9 @@ CUresult order_after(CUstream stream) {
 
 CUresult order_after(Event& event) {
     CUresult status;
-    return alone(status) ? status : wait_for(event.last_use);
+    if (alone(status)) return status;
+    // Another thread may have launched the graph that records it.
+    return event.by_graph.load(std::memory_order_relaxed) ? wait_for_every_lane() : wait_for(event.last_use);
 }
 
 CUresult order_after_all() {

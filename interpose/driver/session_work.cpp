@@ -17,6 +17,7 @@
 namespace smt::interpose {
 
 CUresult synchronize_session() {
+    if (CUresult status = check_wait_for_all(); status != CUDA_SUCCESS) return status;
     if (CUresult status = order_after_all(); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kContextSynchronize, 0);
     CUresult status = call.open() ? call.wait() : call.status();

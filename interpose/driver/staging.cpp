@@ -126,7 +126,7 @@ CUresult acquire_slot(StagingSlot& slot, uint32_t stream) {
 CUresult wait_slot(const StagingSlot& slot) {
     CUresult status = await(slot.word, slot.done_value);
     if (status == CUDA_ERROR_NOT_READY) {
-        CUresult failed = take_async_error();
+        CUresult failed = late_error();
         return failed == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : failed;
     }
     return status;
@@ -135,12 +135,6 @@ CUresult wait_slot(const StagingSlot& slot) {
 void abandon_slot(const StagingSlot& slot) {
     if (thread_lane)
         thread_lane->staging.values[slot.index] = this_session().completion_word(slot.word).load();
-}
-
-CUresult take_async_error() {
-    Lane* lane = thread_lane;
-    if (!lane || lane->header->async_error.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
-    return static_cast<CUresult>(lane->header->async_error.exchange(0, std::memory_order_acq_rel));
 }
 
 }  // namespace smt::interpose::driver

@@ -35,10 +35,6 @@ CUresult acquire_slot(StagingSlot& slot, uint32_t stream = protocol::kLegacyStre
 CUresult wait_slot(const StagingSlot& slot);
 void abandon_slot(const StagingSlot& slot);
 
-// Takes and returns the error of a fire-and-forget record of this thread; SUCCESS when there is none. For
-// calls that are synchronous to the application but consist of such records.
-CUresult take_async_error();
-
 // memcpy from the application into a slot and from a slot to the application, optimised for blocks that come
 // from or go to memory; see staging_bytes.cpp.
 void fill_bytes(char* slot, const char* from, uint64_t count);

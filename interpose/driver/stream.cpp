@@ -6,6 +6,7 @@
 #include "interpose/driver/order.h"
 #include "interpose/driver/place.h"
 #include "interpose/driver/ranges.h"
+#include "interpose/driver/session_work.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
@@ -53,6 +54,12 @@ CUresult wait_for_another_device(CUstream stream, const Event& event, CUevent ha
 
 }  // namespace
 
+CUresult synchronize_stream(CUstream stream) {
+    CUresult status = ask(protocol::Op::kStreamSynchronize, stream);
+    after_sync();
+    return status;
+}
+
 namespace driver {
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
@@ -86,17 +93,16 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     CUresult earlier = order_after(stream);
     CUresult status =
         call_despite_error(protocol::Op::kStreamDestroy, protocol::StreamRef{object->id, 0}, earlier);
-    if (status == CUDA_SUCCESS) release(object);
+    if (status == CUDA_SUCCESS) forget_capture(stream), release(object);
     return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
-    CUresult status = ask(protocol::Op::kStreamSynchronize, stream);
-    after_sync();
+    CUresult status = synchronize_stream(stream);
     return status == CUDA_SUCCESS ? pending_error() : status;
 }
 
-CUresult cuStreamQuery(CUstream stream) { return ask(protocol::Op::kStreamQuery, stream); }
+CUresult cuStreamQuery(CUstream stream) { return or_late_error(ask(protocol::Op::kStreamQuery, stream)); }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     uint32_t reference;
@@ -108,7 +114,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     RemoteCall call(protocol::Op::kStreamWaitEvent, sizeof(protocol::StreamWaitEvent));
     if (!call.open()) return call.status();
     call.in(protocol::StreamWaitEvent{reference, object->index, flags, 0});
-    CUresult status = object->between_processes() ? call.wait() : call.post();  // event.cpp says why
+    // event.cpp says why
+    CUresult status = object->between_processes() ? or_late_error(call.wait()) : call.post();
     note_use(stream);
     note_use(*object);
     return status;

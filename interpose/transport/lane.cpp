@@ -76,6 +76,7 @@ void leave_lane(Lane* lane) {
     Lanes& lanes = session_lanes.of(*lane->session);
     const bool captures = lane->capture == lanes.captures_era.load() + 1;
     if (captures) note_capture_end(lanes);
+    lane->capture_number.store(0, std::memory_order_release);
     IdleLanes& idle = idle_lanes.of(*lane->session);
     pthread_mutex_lock(&idle.lock);
     bool keep = !captures && idle.count < kIdleLanes;
@@ -171,6 +172,7 @@ Lane* open_new(Session& session, CUresult& status) {
     lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);
     lane.reply_seq = 0;
     lane.capture = 0;
+    lane.capture_number.store(0, std::memory_order_relaxed);
     lane.staging = {};
     lane.times = times_of(base);
     lane.posted.store(lane.tail, std::memory_order_relaxed);
@@ -265,12 +267,16 @@ void publish(Lane& lane, uint32_t bytes) {
     }
 }
 
+CUresult late_error() {
+    if (!thread_lane) return CUDA_SUCCESS;
+    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
+    if (waiting.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+}
+
 CUresult pending_error() {
     CUresult status = this_session().sticky_error();
-    if (status != CUDA_SUCCESS || !thread_lane) return status;
-    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
-    if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+    return status == CUDA_SUCCESS ? late_error() : status;
 }
 
 void note_capture_end(Lanes& lanes) {

@@ -48,8 +48,9 @@ struct alignas(64) Lane {
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
     uint32_t capture;            // Lanes::captures_era + 1 if the thread's default stream began one, else 0
-    Lane* next_of_thread;        // its lane in another session
-    protocol::LaneTimes* times;  // null: calls are not timed
+    std::atomic<uint64_t> capture_number;  // of that one (driver/capture.cpp); 0: over
+    Lane* next_of_thread;                  // its lane in another session
+    protocol::LaneTimes* times;            // null: calls are not timed
     LaneStaging staging;
     // Position after the last record for which other lanes may wait. A synchronous call counts once it is
     // answered, because it may block the server's thread.
@@ -88,9 +89,17 @@ char* reserve(Lane& lane, uint32_t bytes);
 // Hands the record at the last reserve() to the server.
 void publish(Lane& lane, uint32_t bytes);
 
-// Takes and returns the error of a fire-and-forget record of this thread; else the sticky error; else
-// SUCCESS. For calls that promise completion of earlier work, or that send nothing themselves.
+// Takes and returns the late error, that of an earlier fire-and-forget record of this thread; else SUCCESS.
+CUresult late_error();
+// The sticky error; else the late error; else SUCCESS. For calls that promise completion of earlier work, or
+// that send nothing themselves.
 CUresult pending_error();
+// Of a call that was made: its own error, else the late one. NOT_READY is no error.
+inline CUresult or_late_error(CUresult status) {
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
+    const CUresult late = late_error();
+    return late == CUDA_SUCCESS ? status : late;
+}
 
 // A session's lanes.
 struct Lanes {

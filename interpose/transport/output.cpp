@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
@@ -10,12 +9,7 @@ namespace smt::interpose {
 void fetch_output() {
     while (true) {
         RemoteCall call(protocol::Op::kFetchOutput, 0);
-        if (!call.open()) {
-            // The thread's next call has a right to this error, not we.
-            int32_t none = 0;
-            if (thread_lane) thread_lane->header->async_error.compare_exchange_strong(none, call.status());
-            return;
-        }
+        if (!call.open()) return;
         CUresult status = call.wait();
         if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return;
         uint64_t bytes = 0;

@@ -55,10 +55,6 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
         lane->session->tell_fault();
         return;
     }
-    if (lane->header->async_error.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        status_ = static_cast<CUresult>(lane->header->async_error.exchange(0, std::memory_order_acq_rel));
-        if (status_ != CUDA_SUCCESS) return;
-    }
     uint64_t bytes = record_bytes(payload_bound);
     if (payload_bound > kMaxRecordBytes || bytes > kMaxRecordBytes) [[unlikely]] {
         status_ = CUDA_ERROR_INVALID_VALUE;
@@ -88,12 +84,19 @@ void RemoteCall::send(uint16_t flags, uint32_t reply_seq) {
     publish(*lane_, bytes);
 }
 
-CUresult RemoteCall::post() {
+CUresult RemoteCall::post_quietly() {
     if (!lane_) return status_;
     if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
     send(0, 0);
     lane_->posted.store(lane_->tail, std::memory_order_relaxed);
+    made_ = true;
     return status_;
+}
+
+CUresult RemoteCall::post() {
+    const CUresult late = lane_ ? late_error() : CUDA_SUCCESS;  // of calls before this one
+    if (post_quietly() != CUDA_SUCCESS) return status_;
+    return status_ = late;
 }
 
 CUresult RemoteCall::wait() {
@@ -107,6 +110,7 @@ CUresult RemoteCall::wait() {
     uint64_t size = header.reply_bytes;
     reply_ = protocol::Reader(lane_->reply, size <= protocol::kReplyBytes ? size : 0);
     status_ = static_cast<CUresult>(header.reply_status);
+    made_ = status_ == CUDA_SUCCESS;
     if (status_ != CUDA_SUCCESS) [[unlikely]]
         lane_->session->tell_fault();
     return status_;

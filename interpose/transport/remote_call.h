@@ -3,7 +3,7 @@
 //   RemoteCall call(op, payload_bound);       // opens the lane, checks state; see open errors below
 //   if (!call.open()) return call.status();
 //   call.in(x); call.in_stream(s); ...        // the payload, in the order the server reads it
-//   call.post();                              // fire and forget  -> CUresult (usually SUCCESS)
+//   call.post();                              // fire and forget  -> CUresult (usually SUCCESS; see below)
 //   call.wait();                              // or: synchronous  -> the server's CUresult
 //   call.out(y); call.out_array(p, n); ...    // after wait(): the reply, in the server's order
 //
@@ -11,9 +11,12 @@
 // lock while waiting. A RemoteCall lives on the stack and is used once.
 //
 // open() is false, and status() is the error, when the process never initialised CUDA or was forked
-// (NOT_INITIALIZED), when the server is lost or a fault poisoned the shared context (the sticky error), when
-// an earlier fire-and-forget record of this thread failed (that error, once), or when no lane is available
-// (OUT_OF_MEMORY).
+// (NOT_INITIALIZED), when the server is lost or a fault poisoned the shared context (the sticky error), or
+// when no lane is available (OUT_OF_MEMORY).
+//
+// The error of an earlier fire-and-forget record of this thread, the late error (lane.h), prevents no call.
+// post() returns it, once, although the call is made: made() tells. wait() leaves it to a later call, and so
+// does post_quietly(), for a call that gives the program something to keep, or that is a part of another one.
 #pragma once
 
 #include <cuda.h>
@@ -55,9 +58,12 @@ public:
     // Both publish the record, or return CUDA_ERROR_INVALID_VALUE without sending if the payload did not fit.
     // wait() spins shortly, then sleeps; it returns the sticky error if the server goes away.
     CUresult post();
+    CUresult post_quietly();
     CUresult wait();
     // The same for a call whose answers are remembered (answers.h): one that is known is not asked for again.
     CUresult recall_or_wait();
+    // The record was sent and, if it was waited for, the server returned SUCCESS.
+    bool made() const { return made_; }
 
     template <typename T>
     void out(T* value) {
@@ -72,6 +78,14 @@ public:
         for (uint64_t i = 0; from && values && i < count && i < capacity; ++i) values[i] = from[i];
         return count;
     }
+    // The same for a list of handles: where the call succeeded, entries beyond the count become null.
+    template <typename T>
+    uint64_t out_list(T* values, uint64_t capacity) {
+        const uint64_t count = out_array(values, capacity);
+        if (status_ != CUDA_SUCCESS || !values) return count;
+        for (uint64_t i = count; i < capacity; ++i) values[i] = T{};
+        return count;
+    }
     protocol::Reader& reply() { return reply_; }
 
 private:
@@ -80,6 +94,7 @@ private:
     Lane* lane_ = nullptr;
     CUresult status_ = CUDA_SUCCESS;
     uint16_t op_;
+    bool made_ = false;
     protocol::Writer writer_{nullptr, 0};
     protocol::Reader reply_{nullptr, 0};
 };

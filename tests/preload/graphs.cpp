@@ -1,4 +1,5 @@
 // A graph built by hand: nodes, edges, what is asked about them, launches and updates.
+#include <algorithm>
 #include <vector>
 
 #include "tests/preload/program.h"
@@ -36,6 +37,32 @@ Built build(CUcontext context, CUfunction fill, CUdeviceptr memory) {
     return built;
 }
 
+// Entries of lists beyond what there is become null.
+void look_behind_lists(const Built& built) {
+    const CUgraphNode other = reinterpret_cast<CUgraphNode>(0x770);
+    CUgraphNode one[5], two[5];
+    const auto fresh = [&] {
+        std::fill_n(one, 5, other);
+        std::fill_n(two, 5, other);
+        return size_t{4};
+    };
+    size_t count = fresh();
+    CHECK(cuGraphGetNodes(built.graph, one, &count));
+    REQUIRE(count == 3 && one[2] && !one[3] && one[4] == other);
+    count = fresh();
+    CHECK(cuGraphGetRootNodes(built.graph, one, &count));
+    REQUIRE(count == 1 && one[0] == built.empty && !one[1] && !one[3] && one[4] == other);
+    count = fresh();
+    CHECK(cuGraphGetEdges(built.graph, one, two, nullptr, &count));
+    REQUIRE(count == 3 && one[2] && two[2] && !one[3] && !two[3] && two[4] == other);
+    count = fresh();
+    CHECK(cuGraphNodeGetDependencies(built.kernel, one, nullptr, &count));
+    REQUIRE(count == 2 && one[1] && !one[2] && !one[3] && one[4] == other);
+    count = fresh();
+    FAILS(cuGraphGetNodes(reinterpret_cast<CUgraph>(other), one, &count), CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(one[0] == other);
+}
+
 void look_at(const Built& built) {
     size_t count = 0;
     CHECK(cuGraphGetNodes(built.graph, nullptr, &count));
@@ -44,6 +71,7 @@ void look_at(const Built& built) {
     count = nodes.size();
     CHECK(cuGraphGetNodes(built.graph, nodes.data(), &count));
     REQUIRE(count == 3 && nodes[0] == built.empty && nodes[2] == built.kernel);
+    look_behind_lists(built);
     count = 2;
     CHECK(cuGraphGetNodes(built.graph, nodes.data(), &count));
     REQUIRE(count == 2);

@@ -125,6 +125,23 @@ def memory_and_graphs(smt, programs):
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
 
 
+def events_of_graphs(smt, programs):
+    """Queries and waits for an event that a graph records go by the graph's last launch."""
+    with Place(smt, programs) as place:
+        place.run("one", "event_nodes")
+
+
+def capture_modes(smt, programs):
+    with Place(smt, programs) as place:
+        place.run("one", "capture_modes")
+
+
+def late_errors(smt, programs):
+    """A call that returns an earlier one's error, or leaves it to a later one, is made itself."""
+    with Place(smt, programs) as place:
+        place.run("one", "late_errors")
+
+
 def system_atomics(smt, programs):
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"   # by the PTX of the image, before there is a managed form

@@ -1,5 +1,7 @@
 """stubs.gen.cpp: every exported symbol, and the client's half of the generated calls."""
 
+import re
+
 from listings import BANNER
 from table import CLIENT_HANDLES, SERVER_HANDLES
 
@@ -8,6 +10,7 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 
 #include "driver.gen.h"
 #include "driver_api.gen.h"
+#include "interpose/driver/capture.h"
 #include "interpose/driver/coverage.h"
 #include "interpose/driver/device.h"
 #include "interpose/driver/order.h"
@@ -63,12 +66,42 @@ def stub(entry, symbol, index):
         answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
     if entry.treatment == "remote":
         answer = f"unless_refused({answer}, {index})"
+    lines += forbidden_in_captures(entry, symbol)
     lines += elsewhere(entry, index, answer)
     # The timer stands apart, so that a call that is not timed ends in a jump.
     lines += ["    if (times_calls.load(std::memory_order_relaxed)) [[unlikely]] {",
               f"        const CallTimer timer({index + 1});", f"        return {answer};", "    }",
               f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
+
+
+# Calls with a stream that enqueue nothing there and do not wait for it.
+NO_USE_OF_STREAM = re.compile(r"cuStream(Get|IsCapturing|Destroy|(Begin|End|Update)Capture)|"
+                              r"cuGraphInstantiate")
+# Unsafe during a capture, as CUDA calls it, beside synchronous copies and cuEventQuery (event.cpp).
+UNSAFE_IN_CAPTURES = ("cuMemAlloc_v2", "cuMemAllocPitch_v2")
+
+
+def forbidden_in_captures(entry, symbol):
+    """What captures under way forbid (interpose/driver/capture.h)."""
+    target = entry.target or entry.symbol
+    default = "CU_STREAM_PER_THREAD" if symbol != entry.symbol else "CU_STREAM_LEGACY"
+    checks = []
+    streams = [p.name for p in entry.parameters if p.type == "CUstream" and p.direction != "plain"]
+    if target == "cuLaunchKernelEx":
+        streams = ["(config ? config->hStream : nullptr)"]
+    if entry.twin and not NO_USE_OF_STREAM.match(target):
+        checks = [f"check_legacy_use(canonical({name}, {default}))" for name in streams]
+        if entry.takes_default_stream and not streams:
+            checks = [f"check_legacy_use({default})"]
+    if target in UNSAFE_IN_CAPTURES or entry.takes_default_stream and target.startswith("cuMemcpy"):
+        checks.append("check_unsafe_call()")
+    if not checks:
+        return []
+    lines = ["    if (captures_under_way.load(std::memory_order_relaxed) != 0) [[unlikely]] {"]
+    lines += [f"        if (const CUresult status = {check}; status != CUDA_SUCCESS) return status;"
+              for check in checks]
+    return lines + ["    }"]
 
 
 # Calls that find their session themselves: they are about devices and contexts, or about any memory.
@@ -157,8 +190,8 @@ def remote_body(entry):
         lines.append("    forget_answers();")
     lines += [f"    {unpacking(p)}" for p in returned]
     lines += [f"    note_use({used(p)});" for p in entry.parameters if p.type in ("CUstream", "CUevent")]
-    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, "
-              "std::memory_order_release);"
+    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->by_graph.store(1, "
+              "std::memory_order_relaxed);"
               for p in entry.parameters if p.direction == "records"]
     return "\n".join(lines + ["    return result;", "}"]) + "\n"
 
@@ -230,5 +263,7 @@ def capacity(p):
 def unpacking(p):
     pointer = f"static_cast<{p.base}*>({p.name})"
     if p.count:
-        return f"call.out_array({pointer}, {capacity(p)});"
+        # CUDA says so of lists of nodes, and not of the data of edges beside them.
+        call = "out_list" if p.direction == "lend" and p.counted_by else "out_array"
+        return f"call.{call}({pointer}, {capacity(p)});"
     return f"call.out({pointer});"
