@@ -220,6 +220,8 @@ private:
     CUresult clear_way(Lock& lock);
     bool await_soon(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number, Standstill* still);
+    CUresult poll_home();  // without mutex_, as the next one
+    CUresult wait_at_home();
     bool stands_still(Standstill* still);
     bool resume_behind_wait();
     void hand_over(uint64_t number);

@@ -319,21 +319,33 @@ bool ManagedStream::await_soon(Lock& lock) {
 }
 
 // The driver has the stream's launches, and they may be stopped meanwhile. Returns before their end where
-// they stand still.
+// they stand still. A device's own clock goes on while a thread polls, so there only waits are polled for.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number, Standstill* still) {
-    const ClockHandoff others(dispatcher_.device());
+    const bool keeps_clock = dispatcher_.device().properties().keeps_clock;
     while (preemptor_.in(State::kPassThrough) && !queue_.in_flight().empty() && queue_.unfinished(number) &&
            !gone() && !stands_still(still)) {
         SMT_TRY(queue_.unmarked() ? mark() : CUDA_SUCCESS);
         SMT_TRY(detour_.go_home());
+        const bool polls = !keeps_clock || !waits_.empty();
         lock.unlock();
-        device::nap();
-        const CUresult status = dispatcher_.driver().cuStreamQuery(detour_.home());
+        const CUresult status = polls ? poll_home() : wait_at_home();
         lock.lock();
         if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
         prune();
     }
     return CUDA_SUCCESS;
+}
+
+// Without the lock, as the next one.
+CUresult ManagedStream::poll_home() {
+    const ClockHandoff others(dispatcher_.device());
+    device::nap();
+    return dispatcher_.driver().cuStreamQuery(detour_.home());
+}
+
+CUresult ManagedStream::wait_at_home() {
+    const device::InWait timed;
+    return dispatcher_.driver().cuStreamSynchronize(detour_.home());
 }
 
 // For `smt status`, if the policy has given a reason.
