@@ -66,7 +66,7 @@ CUresult move_in(Range& range) {
         give_back(Op::kHostFree, arena);
         return add_range(range);
     }
-    keep_in_place(pages.from);
+    forbid_growth(pages.from);
     range.memory = Memory::kRegistered;
     range.target = arena + (range.base - pages.from);
     note_edges(range, keep_edge_from_children);

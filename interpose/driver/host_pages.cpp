@@ -118,7 +118,7 @@ Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     return Moved::kAll;
 }
 
-void keep_in_place(uint64_t from) { madvise(at(from), kPage, MADV_RANDOM); }
+void forbid_growth(uint64_t from) { madvise(at(from), kPage, MADV_RANDOM); }
 
 // The pieces come from one mapping, so the kernel makes one mapping of them again.
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {

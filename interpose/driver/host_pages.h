@@ -29,7 +29,7 @@ enum class Moved { kAll, kNothing, kStuck };
 Moved move_to_arena(uint64_t from, uint64_t to, char* arena);
 // Behind move_to_arena(): the kernel could extend a single mapping in place, into the arena memory after the
 // block; realloc tries that. Two mappings it cannot.
-void keep_in_place(uint64_t from);
+void forbid_growth(uint64_t from);
 // Gives [from, to) private memory with the contents of the arena. false: part of it still shows the arena,
 // which must then never be freed either.
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena);

@@ -154,7 +154,7 @@ Moved move_own_pages(uint64_t from, const SpanPieces& pieces, uint64_t arena) {
     for (; i < pieces.count && moved == Moved::kAll; at += pieces.list[i++].bytes)
         if (!pieces.list[i].arena) moved = move_to_arena(at, at + pieces.list[i].bytes, place(at));
     if (moved == Moved::kAll) {
-        keep_in_place(from);
+        forbid_growth(from);
         return moved;
     }
     uint64_t end = at - pieces.list[i - 1].bytes;

@@ -116,13 +116,17 @@ void ManagedStream::top_up() {
             if (queue_.unmarked()) mark();
             return;
         }
-        Work work = std::move(waiting.front());
-        waiting.pop_front();
-        CUresult status = issue(std::move(work));
-        // For a caller of launch() NOT_SUPPORTED means another form of the same launch.
-        if (status == CUDA_ERROR_NOT_SUPPORTED) status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-        if (failed_ == CUDA_SUCCESS) failed_ = status;
+        issue_first();
     }
+}
+
+void ManagedStream::issue_first() {
+    Work work = std::move(queue_.waiting().front());
+    queue_.waiting().pop_front();
+    CUresult status = issue(std::move(work));
+    // For a caller of launch() NOT_SUPPORTED means another form of the same launch.
+    if (status == CUDA_ERROR_NOT_SUPPORTED) status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (failed_ == CUDA_SUCCESS) failed_ = status;
 }
 
 bool ManagedStream::over_launch_ahead() {

@@ -182,9 +182,10 @@ private:
     void look_at_tickets();
     CUresult get_ready();
     void prune();
-    void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor
-    void top_up();     // hands launches to the driver up to the launch-ahead limit
-    void go_on();      // prune() and top_up()
+    void mark_tail();    // if no launch follows, and the tenant is preemptible or a preemptor
+    void issue_first();  // of those that wait
+    void top_up();       // hands launches to the driver up to the launch-ahead limit
+    void go_on();        // prune() and top_up()
     bool over_launch_ahead();
     bool gone() const { return client_ == Client::kGone; }
     bool under_way() const {

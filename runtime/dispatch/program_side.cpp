@@ -294,9 +294,7 @@ void ManagedStream::hand_over(uint64_t number) {
     while (!waiting.empty() && waiting.front().number <= number && failed_ == CUDA_SUCCESS) {
         if (!queue_.in_flight().empty()) queue_.let_pass();
         if (!forms_.may_follow(waiting.front(), queue_.in_flight(), true)) return;
-        Work work = std::move(waiting.front());
-        waiting.pop_front();
-        failed_ = issue(std::move(work));
+        issue_first();
     }
 }
 
