@@ -63,7 +63,7 @@ struct Capture {
 // At most kMostCaptures are known; what others forbid is not refused.
 constexpr uint32_t kMostCaptures = 256;
 constinit pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit Capture captures[kMostCaptures];  // captures_under_way of them
+constinit Capture captures[kMostCaptures] = {};  // captures_under_way of them
 
 uint64_t this_thread() {
     static constinit std::atomic<uint64_t> last{0};

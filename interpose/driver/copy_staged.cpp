@@ -50,7 +50,7 @@ public:
         uint64_t width = least(t_.width - x_, limit_);
         uint64_t rows = width == t_.width ? limit_ / width : 1;
         uint64_t height = least(t_.height - y_, rows);
-        uint64_t depth = height == t_.height ? least(t_.depth - z_, rows / height) : 1;
+        uint64_t depth = y_ == 0 && rows >= t_.height ? least(t_.depth - z_, rows / t_.height) : 1;
         piece = {x_, y_, z_, width, height, depth};
         x_ += width;
         if (x_ == t_.width) x_ = 0, y_ += height;
