@@ -17,6 +17,7 @@
 #include "runtime/server/image_opener.h"
 #include "runtime/server/log.h"
 #include "runtime/server/memory/block_store.h"
+#include "runtime/server/memory/tenant_ranges.h"
 #include "runtime/server/session.h"
 #include "runtime/server/swapper.h"
 #include "runtime/server/unpinning.h"
@@ -56,6 +57,7 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       journal_(journal),
       device_printf_(device_printf),
       dispatcher_(device, journal, std::move(policy), settings),
+      spare_images_(settings::number_of(settings::Id::kSpareCode)),
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
       opener_(opener ? std::move(opener)
@@ -68,9 +70,10 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
     unpinning_ = std::make_unique<Unpinning>(*this);
     block_store_ = make_block_store(unpinning_->blocks(), [this](const std::string& line) { note(line); });
     swapper_ = Swapper::wanted(*this);
+    TenantRanges::trim_also([this] { unload(device_.driver(), spare_images_.take_all()); });
 }
 
-Server::~Server() = default;
+Server::~Server() { TenantRanges::trim_also(nullptr); }
 
 void Server::note(const std::string& line, const Session* of) {
     {

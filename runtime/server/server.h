@@ -23,6 +23,7 @@
 #include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/call_trace.h"
+#include "runtime/server/code/spare_images.h"
 #include "runtime/server/fault_report.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/memory/address_plan.h"
@@ -69,6 +70,7 @@ public:
     const CallTrace* call_trace() const { return call_trace_.get(); }  // null: calls are not timed
     const Quotas& quotas() const { return quotas_; }
     Sharing& sharing() { return sharing_; }
+    SpareImages& spare_images() { return spare_images_; }
     Neighbours& neighbours() { return neighbours_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
@@ -200,6 +202,7 @@ private:
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
     Sharing sharing_;
+    SpareImages spare_images_;
     Neighbours neighbours_{device_};
     const std::unique_ptr<CallTrace> call_trace_ = CallTrace::wanted();
     const Quotas quotas_ = read_quotas();

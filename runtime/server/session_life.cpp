@@ -282,7 +282,7 @@ void Session::open_memory() {
                                                  server_.swapper() ? host_account_ : nullptr, fence_.get());
     memory->tell_returned([this] { changed(); });  // other sessions that need room have it trimmed
     code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
-                                        server_.profiles(), handles_);
+                                        server_.profiles(), handles_, server_.spare_images());
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
     memory_open_ = true;

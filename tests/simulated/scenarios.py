@@ -163,6 +163,26 @@ def unloading(smt, programs):
             assert "after its code was unloaded" not in place.log(), place.log()
 
 
+def spare_code(smt, programs):
+    """Of a program that runs again, what is as it was before its first run is not loaded again: two images of
+    four, or one where the attributes of managed forms were set, too. Nor is it kept where memory is short, or
+    the administrator has none kept."""
+    taken = "an image was loaded before, and no program had it"
+    for compiles, kept in (("ptx=0", 2), (MANAGED, 1)):
+        with Place(smt, programs, memory="64M") as place:
+            place.environment["SMT_COMPILE"] = compiles
+            for run in range(3):
+                place.run("one", "spare")
+                assert place.log().count(taken) == kept * run, place.log()
+            place.run("fills", "spare", "fills")
+            assert place.log().count(taken) == kept * 2, place.log()
+    with Place(smt, programs) as place:
+        place.environment["SMT_LIMITS"] = "spare_code=0"
+        for _ in range(2):
+            place.run("one", "spare")
+        assert taken not in place.log(), place.log()
+
+
 def variables_count(smt, programs):
     with Place(smt, programs) as place:
         place.run("counted", "variables", options=("--memory", "256M"))

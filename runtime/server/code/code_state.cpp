@@ -74,6 +74,7 @@ std::vector<SavedImage> take_images(protocol::Reader& in) {
 // to it until the program has the address.
 CUresult CodeTable::give_out(Image& image, const std::string& name, CUdeviceptr* address, uint64_t bytes) {
     if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    image.spare_key.clear();
     if (const auto known = image.constants.find(name); known != image.constants.end()) {
         *address = known->second.given;
         return CUDA_SUCCESS;

@@ -1,12 +1,14 @@
 // See code_table.h.
 #include "runtime/server/code/code_table.h"
 
+#include <optional>
 #include <utility>
 
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/protocol/try.h"
+#include "runtime/server/code/spare_images.h"
 #include "runtime/server/memory/tenant_memory.h"
 
 namespace smt::runtime::server {
@@ -22,7 +24,8 @@ constexpr uint32_t kUseSleepMs = 1000;  // the last user normally wakes the thre
 }  // namespace
 
 CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
-                     journal::Writer& journal, profiles::ProfileCache& book, Handles& handles)
+                     journal::Writer& journal, profiles::ProfileCache& book, Handles& handles,
+                     SpareImages& spare)
     : dispatcher_(dispatcher),
       tenant_(tenant),
       memory_(memory),
@@ -30,6 +33,7 @@ CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& t
       journal_(journal),
       profile_cache_(book),
       handles_(handles),
+      spare_(spare),
       exceptions_(journal),
       times_(driver_),
       limits_(driver_),
@@ -118,8 +122,28 @@ void CodeTable::withdraw(Image& image) {
     }
 }
 
+// Its kernels' attributes become what they were.
+bool CodeTable::becomes_spare(Image& image) {
+    if (image.spare_key.empty() || image.beside.module) return false;
+    const std::lock_guard lock(attributes_);
+    for (const auto& [name, kernel] : image.kernels) {
+        if (kernel->set.empty()) continue;
+        if (kernel->managed.load()) return false;  // whose attributes were others
+        for (const auto& [attribute, value] : kernel->before) {
+            const auto each = static_cast<CUfunction_attribute>(attribute);
+            if (driver_.cuFuncSetAttribute(kernel->function, each, value) != CUDA_SUCCESS) return false;
+        }
+    }
+    return true;
+}
+
 CUresult CodeTable::unload(Image& image) {
     Beside beside;
+    bool spare = false;
+    {
+        const std::lock_guard lock(image.mutex);
+        spare = becomes_spare(image);
+    }
     {
         std::scoped_lock lock(image.mutex, mutex_);
         for (auto& [name, kernel] : image.kernels) {
@@ -134,12 +158,18 @@ CUresult CodeTable::unload(Image& image) {
     memory_.own().forget(&image);  // before the driver may reuse the addresses
     for (const auto& [name, constant] : std::exchange(image.constants, {})) memory_.free(constant.copy);
     if (image.module) handles_.forget_module(image.module);
-    const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
-    const CUresult status =
-        image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
-    if (beside.module) driver_.cuModuleUnload(beside.module);
     image.charge = {};
-    return status;
+    std::vector<SpareImage> leave;
+    if (spare) {
+        leave = spare_.keep({std::move(image.spare_key), image.code_bytes, image.module, image.library,
+                             std::move(image.loaded)});
+        if (leave.empty()) return CUDA_SUCCESS;
+    }
+    const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
+    server::unload(driver_, leave);
+    if (spare) return CUDA_SUCCESS;
+    if (beside.module) driver_.cuModuleUnload(beside.module);
+    return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }
 
 CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** kernel) {
@@ -154,15 +184,19 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     LoadedKernel fresh;
     std::string treatment;
     {
-        const dispatch::Quiesce others(dispatcher_, tenant_);
+        std::optional<dispatch::Quiesce> others;
+        if (!found->loaded.contains(name)) others.emplace(dispatcher_, tenant_);
         SMT_TRY(describe(*found, name, fresh, &treatment));
     }
+    found->loaded.insert(name);
     std::lock_guard table_lock(mutex_);
     LoadedKernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
     entry->system_atomics = found->system_atomics.contains(name) || found->form.system_atomics(name);
     entry->refused = why_refused(*found, name);
+    entry->set.clear();
+    entry->before.clear();
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;

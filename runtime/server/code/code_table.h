@@ -50,6 +50,7 @@
 
 namespace smt::runtime::server {
 
+class SpareImages;
 class TenantMemory;
 
 struct LoadedKernel {
@@ -84,7 +85,8 @@ struct LoadedKernel {
     uint32_t image = 0;
     std::string name;
     std::vector<protocol::ParameterInfo> parameters;
-    mutable std::map<int, int> set;  // attributes that the program set; guarded by CodeTable::attributes()
+    // Attributes that the program set, and what they were before; guarded by CodeTable::attributes().
+    mutable std::map<int, int> set, before;
 };
 
 // An image as the program loaded it, for a process that takes the session over: the record (kModuleLoad, or
@@ -115,8 +117,11 @@ struct Image {
     std::set<std::string, std::less<>> system_atomics;  // jit::Opened's
     std::vector<jit::FencedFunction> fenced;            // of a session with a fence
     uint32_t number = 0;                                // the client's
-    Charge charge;                                      // of its variables
-    std::mutex mutex;  // guards what follows, `module` and `holder`; held while a kernel is fetched
+    uint64_t code_bytes = 0;
+    Charge charge;          // of its variables
+    std::mutex mutex;       // guards what follows, `module` and `holder`; held while a kernel is fetched
+    std::string spare_key;  // another session may have it later (spare_images.h); empty: none may
+    std::set<std::string> loaded;    // kernels that the driver has loaded
     std::unique_ptr<LateForm> late;  // null: no managed form is awaited
     Beside beside;
     bool gone = false;
@@ -127,7 +132,7 @@ using ImagePointer = std::shared_ptr<Image>;
 class CodeTable {
 public:
     CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
-              journal::Writer& journal, profiles::ProfileCache& book, Handles& handles);
+              journal::Writer& journal, profiles::ProfileCache& book, Handles& handles, SpareImages& spare);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -144,7 +149,8 @@ public:
     // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
     // dispatcher when this returns. Null: no such image.
     ImagePointer withdraw(uint32_t id);
-    // Unloads a withdrawn image. The session's work enqueued before withdraw() returned must be complete.
+    // Unloads a withdrawn image, or keeps it for another session. The session's work enqueued before
+    // withdraw() returned must be complete.
     CUresult unload(Image& image);
     // Allows the program to pass a variable's address in calls until the image is unloaded. `address` becomes
     // what the program is to get, which is another one for a constant after a takeover. Caller holds
@@ -230,6 +236,7 @@ private:
     bool take_managed(CUmodule module, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
     void publish(LoadedKernel& kernel, const LoadedKernel& found, const std::string& treatment);
     void withdraw(Image& image);
+    bool becomes_spare(Image& image);  // caller holds image.mutex
 
     dispatch::Dispatcher& dispatcher_;
     const dispatch::Tenant& tenant_;
@@ -238,6 +245,7 @@ private:
     journal::Writer& journal_;
     profiles::ProfileCache& profile_cache_;
     Handles& handles_;
+    SpareImages& spare_;
     const ExceptionNames exceptions_;
     std::array<std::atomic<LoadedKernel*>, kPages> pages_{};
 

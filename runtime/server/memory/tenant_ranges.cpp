@@ -2,6 +2,7 @@
 #include "runtime/server/memory/tenant_ranges.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/server/memory/tenant_memory.h"
@@ -12,6 +13,7 @@ namespace {
 
 std::mutex tenants_mutex;
 std::vector<TenantMemory*> tenants;
+std::function<void()> others;
 
 }  // namespace
 
@@ -26,8 +28,18 @@ void TenantRanges::remove(const TenantMemory& tenant) {
 }
 
 void TenantRanges::trim_all() {
+    std::function<void()> trim;
+    {
+        std::lock_guard lock(tenants_mutex);
+        for (TenantMemory* tenant : tenants) tenant->trim();
+        trim = others;
+    }
+    if (trim) trim();  // which may wait for kernels
+}
+
+void TenantRanges::trim_also(std::function<void()> trim) {
     std::lock_guard lock(tenants_mutex);
-    for (TenantMemory* tenant : tenants) tenant->trim();
+    others = std::move(trim);
 }
 
 uint64_t TenantRanges::movable_beside(const TenantMemory& tenant) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace smt::runtime::server {
 
@@ -13,6 +14,8 @@ public:
     static void remove(const TenantMemory& tenant);
     // All tenants return their idle memory to the driver. The caller must not hold a TenantMemory's lock.
     static void trim_all();
+    // What trim_all() calls, too; null: nothing.
+    static void trim_also(std::function<void()> trim);
     // Bytes on the device that the others' chunks have, and that could be moved out. Likewise.
     static uint64_t movable_beside(const TenantMemory& tenant);
 };

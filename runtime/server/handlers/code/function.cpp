@@ -134,9 +134,11 @@ CUresult handle_function_attribute(Call& call) {
     KernelUse kernel(call.session.code(), request.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     const std::lock_guard lock(call.session.code().attributes());
+    int before = 0;
+    if (call.driver.cuFuncGetAttribute(&before, attribute, kernel->function) == CUDA_SUCCESS)
+        kernel->before.emplace(request.attribute, before);
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     if (status == CUDA_SUCCESS) kernel->set[request.attribute] = request.value;
-    int before = 0;
     if (changes && status == CUDA_SUCCESS && kernel->at_door.function) {
         kernel->at_door.cluster = CodeTable::required_cluster(call.driver, kernel->function);
         kernel->at_door.forget();

@@ -12,6 +12,7 @@
 
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/image/movable.h"
+#include "runtime/jit/digest.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
@@ -71,6 +72,18 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, cons
     SMT_TRY(to_machine_code(call, opened, image, jit, own));
     SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
     return take_code(call, opened, image);
+}
+
+// Of all that a load depends on. Empty: what becomes of the image is of use to no other session.
+std::string spare_key(Call& call, ImageOwner owner, const std::vector<char>& code, const jit::Opened& opened,
+                      const JitOptions& jit) {
+    if (opened.uses_variables || opened.code == jit::Code::kOther || call.session.fence() ||
+        !call.session.server().spare_images().keeps(code.size()))
+        return {};
+    jit::Digest all;
+    all.add(std::to_string(static_cast<uint32_t>(owner))).add({code.data(), code.size()}).add(jit.target());
+    for (const std::string& option : jit.compiler_options()) all.add(option);
+    return all.hex();
 }
 
 struct Forms {
@@ -136,7 +149,13 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     CUresult status = others.begin(image);
-    if (status == CUDA_SUCCESS) status = load_or_trim(call, owner, image.data(), jit, &module, &library);
+    std::string key = variables ? std::string() : spare_key(call, owner, image, opened, jit);
+    std::optional<SpareImage> spare;
+    if (!key.empty()) spare = call.session.server().spare_images().take(key);
+    if (spare)
+        module = spare->module, library = spare->library;
+    else if (status == CUDA_SUCCESS)
+        status = load_or_trim(call, owner, image.data(), jit, &module, &library);
     if (placed) {
         call.session.device().place_managed(nullptr);
         managed.keep(variables);
@@ -148,8 +167,12 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
             std::move(managed), std::move(forms.loaded), std::move(opened.doors), std::move(charge));
         if (const ImagePointer made = call.session.code().image(*object)) {
             others.give(*made);
+            if (!made->moved.memory() && !made->managed.memory()) made->spare_key = std::move(key);
+            made->code_bytes = image.size();
+            if (spare) made->loaded = std::move(spare->kernels);
             SMT_TRY(close_fence(call, *made, *object, given.fenced));
         }
+        if (*object && spare) call.session.note("an image was loaded before, and no program had it");
         if (*object && comes) await_form(call, *object, std::move(forms.coming), given.own, jit);
         if (*object) return CUDA_SUCCESS;
         status = CUDA_ERROR_OUT_OF_MEMORY;
