@@ -53,8 +53,9 @@ class Tenants:
         size = "trivial" if self.stage.simulated else chance.choice(self.options.sizes.split(","))
         iterations = chance.randint(2, 6) if self.stage.simulated else chance.randint(5, 30)
         begin = time.monotonic()
-        child = self.stage.start(name, iterations, which, tenant=f"t{index}", size=size, urgent=index == 0,
-                                 weight=1 + index % 3)
+        equal = self.options.equal
+        child = self.stage.start(name, iterations, which, tenant=f"t{index}", size=size,
+                                 urgent=index == 0 and not equal, weight=1 if equal else 1 + index % 3)
         row = self.stage.finish(name, child, size)
         del row["ends_s"], row["times_ms"]
         row = self.stage.lines.add(part=part, tenant=index, size=size, iterations=iterations,
@@ -198,6 +199,10 @@ def main():
     parser.add_argument("--longest", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sizes", default="small,small,large", help="one of which each job has")
+    parser.add_argument("--equal", action="store_true",
+                        help="tenants have one priority and weight; else the first is urgent, and weights "
+                             "are 1 to 3")
+    parser.add_argument("--limits", help="SMT_LIMITS of the server")
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--log", action="store_true", help="keep the server's journal")
     parser.add_argument("--profiles", help="the folder of a store that is there (default: --out)")
@@ -208,7 +213,8 @@ def main():
         parser.error("--at-once goes by --seconds, not by --jobs")
     if options.at_once:
         return at_once(options, policies)
-    with Stage(options, "tenants.jsonl") as stage:
+    settings = {"SMT_LIMITS": options.limits} if options.limits else {}
+    with Stage(options, "tenants.jsonl", **settings) as stage:
         tenants = Tenants(stage)
         seconds = 0 if options.jobs else options.seconds
         # All of it once before, by all of them: what is kept of kernels and learnt of them is no leak.
