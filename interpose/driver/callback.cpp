@@ -2,7 +2,11 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+
 #include "driver.gen.h"
+#include "interpose/driver/capture.h"
+#include "interpose/driver/lock.h"
 #include "interpose/driver/order.h"
 #include "interpose/process/own_thread.h"
 #include "interpose/process/session.h"
@@ -10,6 +14,7 @@
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -24,15 +29,58 @@ constexpr uint32_t kSleepMilliseconds = 500;
 constinit pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit PerSession<std::atomic<bool>> started;
 
+// A call of cuStreamAddCallback that is to come. The server has its address as the user data. A fault ends
+// all work, but these calls are made, with the error.
+struct PendingCallback {
+    CUstream stream;
+    CUstreamCallback function;
+    void* user_data;
+    Session* session;
+    PendingCallback* next;
+};
+constinit pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit PendingCallback* pending = nullptr;  // the oldest first
+constinit PendingCallback** pending_end = &pending;
+
+void add(PendingCallback* callback) {
+    Lock lock(pending_lock);
+    *pending_end = callback;
+    pending_end = &callback->next;
+}
+
+template <typename Wanted>
+PendingCallback* take(const Wanted& wanted) {
+    Lock lock(pending_lock);
+    PendingCallback** at = &pending;
+    while (*at && !wanted(**at)) at = &(*at)->next;
+    PendingCallback* found = *at;
+    if (!found) return nullptr;
+    *at = found->next;
+    if (!*at) pending_end = at;
+    return found;
+}
+
+void call(PendingCallback* callback, CUresult status) {
+    const CUstream stream = callback->stream == CU_STREAM_LEGACY ? nullptr : callback->stream;
+    callback->function(stream, status, callback->user_data);
+    std::free(callback);
+}
+
+void call_with_error(const Session& session) {
+    const CUresult error = session.sticky_error();
+    if (error == CUDA_SUCCESS) return;
+    while (PendingCallback* each =
+               take([&](const PendingCallback& callback) { return callback.session == &session; }))
+        call(each, error);
+}
+
 void run(Session& session, const CallbackSlot& slot) {
-    void* user_data = reinterpret_cast<void*>(slot.user_data);
     if (slot.kind == static_cast<uint32_t>(CallbackKind::kStreamCallback)) {
-        CUstream stream = reinterpret_cast<CUstream>(slot.stream);
-        if (stream == CU_STREAM_LEGACY) stream = nullptr;
-        reinterpret_cast<CUstreamCallback>(slot.function)(stream, static_cast<CUresult>(slot.status),
-                                                          user_data);
+        PendingCallback* const callback = take(
+            [&](const PendingCallback& each) { return reinterpret_cast<uint64_t>(&each) == slot.user_data; });
+        if (callback) call(callback, static_cast<CUresult>(slot.status));  // else it was, with an error
     } else {
-        reinterpret_cast<CUhostFn>(slot.function)(user_data);
+        reinterpret_cast<CUhostFn>(slot.function)(reinterpret_cast<void*>(slot.user_data));
     }
     // A graph's node reuses its word, and results may arrive out of order.
     std::atomic<uint64_t>& word = session.completion_word(static_cast<uint32_t>(slot.done_word));
@@ -51,8 +99,10 @@ void* callback_thread(void* argument) {
         uint32_t tail = header.callback_tail.load(std::memory_order_acquire);
         if (head == tail) {
             futex_wait(header.callback_tail, tail, kSleepMilliseconds);
-            if (header.callback_tail.load(std::memory_order_acquire) == head && !session.server_lives())
-                break;
+            const bool idle = header.callback_tail.load(std::memory_order_acquire) == head;
+            const bool lives = !idle || session.server_lives();
+            if (idle) call_with_error(session);
+            if (!lives) break;
             continue;
         }
         CallbackSlot slot = header.callbacks[head % protocol::kCallbackSlots];
@@ -106,8 +156,20 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
                              unsigned int flags) {
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return post_host_function(stream, reinterpret_cast<const void*>(callback), user_data,
-                              CallbackKind::kStreamCallback);
+    if (any_capture_active()) {
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        SMT_TRY(capture_status(stream, &capture));
+        if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return driver::cuStreamQuery(stream);  // breaks it
+    }
+    auto* made = static_cast<PendingCallback*>(std::malloc(sizeof(PendingCallback)));
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = {stream, callback, user_data, thread_session, nullptr};
+    add(made);
+    const CUresult status = post_host_function(stream, reinterpret_cast<const void*>(callback), made,
+                                               CallbackKind::kStreamCallback);
+    const auto is_made = [&](const PendingCallback& each) { return &each == made; };
+    if (status != CUDA_SUCCESS) std::free(take(is_made));
+    return status;
 }
 
 }  // namespace driver

@@ -29,4 +29,8 @@ CUresult cuMemUnmap(CUresult status, CUdeviceptr ptr, size_t size);
 CUresult cuGraphDestroy(CUresult status, CUgraph graph);
 CUresult cuGraphDestroyNode(CUresult status, CUgraphNode node);
 
+// In stream.cpp: a stream's priority is known here, too.
+CUresult cuStreamSetAttribute(CUresult status, CUstream stream, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value);
+
 }  // namespace smt::interpose::adjust

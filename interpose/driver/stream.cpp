@@ -2,6 +2,7 @@
 #include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
+#include "interpose/driver/device.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/order.h"
 #include "interpose/driver/place.h"
@@ -188,5 +189,20 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
 }
 
 }  // namespace driver
+
+namespace adjust {
+
+// The server takes it into the range.
+CUresult cuStreamSetAttribute(CUresult status, CUstream stream, CUstreamAttrID attribute,
+                              const CUstreamAttrValue*) {
+    Stream* const object = find_stream(stream);
+    if (status != CUDA_SUCCESS || attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || !object) return status;
+    CUstreamAttrValue now{};
+    if (driver::cuStreamGetAttribute(stream, attribute, &now) == CUDA_SUCCESS)
+        object->priority = now.priority;
+    return status;
+}
+
+}  // namespace adjust
 
 }  // namespace smt::interpose

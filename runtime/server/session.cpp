@@ -22,6 +22,7 @@
 #include "runtime/server/server.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/read.h"
+#include "runtime/thread/futex.h"
 
 namespace smt::runtime::server {
 
@@ -226,6 +227,7 @@ void Session::poison(CUresult fatal, const std::string& why) {
     if (header.fatal.load() != CUDA_SUCCESS && header.fault[0] != 0) return;  // a fence's has no text
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
+    futex_wake_all(header.callback_tail);  // pending stream callbacks are called with the error
     changed();
     gate_.open_all();  // calls that wait there return the error, too
 }
@@ -234,6 +236,7 @@ void Session::lose(CUresult fatal, const std::string& why) {
     protocol::SessionHeader& header = arena_.header();
     std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
     header.fatal.store(fatal);
+    futex_wake_all(header.callback_tail);
 }
 
 // A launch of it that is under way may wait for this one, and is not to be over its limit for that.

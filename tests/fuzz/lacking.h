@@ -1,6 +1,5 @@
 // What the fake driver lacks, as functions that do nothing and succeed: so the server's handlers in front of
-// them are reached. They give no objects. Not cuStreamSetAttribute: the server's streams call it by the
-// device's own table.
+// them are reached. They give no objects.
 #pragma once
 
 #include "driver_api.gen.h"
@@ -34,18 +33,18 @@ inline DriverApi with_what_it_lacks(const DriverApi& driver) {
              all.cuGraphNodeGetDependentNodes, all.cuGraphAddDependencies, all.cuGraphRemoveDependencies,
              all.cuGraphInstantiate_v2, all.cuModuleGetSurfRef, all.cuDeviceCanAccessPeer,
              all.cuDeviceGetP2PAttribute, all.cuDeviceGetP2PAtomicCapabilities, all.cuStreamCopyAttributes,
-             all.cuStreamGetAttribute, all.cuTensorMapEncodeIm2col, all.cuTensorMapEncodeIm2colWide,
-             all.cuTensorMapReplaceAddress, all.cuTexRefSetArray, all.cuTexRefSetMipmappedArray,
-             all.cuTexRefSetAddress_v2, all.cuTexRefSetAddress2D_v3, all.cuTexRefSetFormat,
-             all.cuTexRefSetAddressMode, all.cuTexRefSetFilterMode, all.cuTexRefSetMipmapFilterMode,
-             all.cuTexRefSetMipmapLevelBias, all.cuTexRefSetMipmapLevelClamp, all.cuTexRefSetMaxAnisotropy,
-             all.cuTexRefSetBorderColor, all.cuTexRefGetAddress_v2, all.cuTexRefGetArray,
-             all.cuTexRefGetMipmappedArray, all.cuTexRefGetAddressMode, all.cuTexRefGetFilterMode,
-             all.cuTexRefGetFormat, all.cuTexRefGetMipmapFilterMode, all.cuTexRefGetMipmapLevelBias,
-             all.cuTexRefGetMipmapLevelClamp, all.cuTexRefGetMaxAnisotropy, all.cuTexRefGetBorderColor,
-             all.cuTexRefCreate, all.cuTexRefDestroy, all.cuSurfRefSetArray, all.cuSurfRefGetArray,
-             all.cuTexObjectGetTextureDesc, all.cuTexObjectGetResourceViewDesc,
-             all.cuSurfObjectGetResourceDesc, all.cuTexRefSetAddress2D_v2, all.cuMemGetAccess);
+             all.cuTensorMapEncodeIm2col, all.cuTensorMapEncodeIm2colWide, all.cuTensorMapReplaceAddress,
+             all.cuTexRefSetArray, all.cuTexRefSetMipmappedArray, all.cuTexRefSetAddress_v2,
+             all.cuTexRefSetAddress2D_v3, all.cuTexRefSetFormat, all.cuTexRefSetAddressMode,
+             all.cuTexRefSetFilterMode, all.cuTexRefSetMipmapFilterMode, all.cuTexRefSetMipmapLevelBias,
+             all.cuTexRefSetMipmapLevelClamp, all.cuTexRefSetMaxAnisotropy, all.cuTexRefSetBorderColor,
+             all.cuTexRefGetAddress_v2, all.cuTexRefGetArray, all.cuTexRefGetMipmappedArray,
+             all.cuTexRefGetAddressMode, all.cuTexRefGetFilterMode, all.cuTexRefGetFormat,
+             all.cuTexRefGetMipmapFilterMode, all.cuTexRefGetMipmapLevelBias, all.cuTexRefGetMipmapLevelClamp,
+             all.cuTexRefGetMaxAnisotropy, all.cuTexRefGetBorderColor, all.cuTexRefCreate,
+             all.cuTexRefDestroy, all.cuSurfRefSetArray, all.cuSurfRefGetArray, all.cuTexObjectGetTextureDesc,
+             all.cuTexObjectGetResourceViewDesc, all.cuSurfObjectGetResourceDesc, all.cuTexRefSetAddress2D_v2,
+             all.cuMemGetAccess);
     return all;
 }
 

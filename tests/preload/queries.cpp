@@ -105,6 +105,27 @@ void lookups() {
     FAILS(cuMulticastAddDevice(0, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+// What is asked about a stream's priority goes by its last setting, within the range.
+void stream_priorities() {
+    int least = 0, greatest = 0, priority = 0;
+    CUstream stream = nullptr;
+    CUstreamAttrValue value{};
+    CHECK(cuCtxGetStreamPriorityRange(&least, &greatest));
+    CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest));
+    CHECK(cuStreamGetPriority(stream, &priority));
+    REQUIRE(priority == greatest && greatest < least);
+    value.priority = least;
+    CHECK(cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
+    CHECK(cuStreamGetPriority(stream, &priority));
+    REQUIRE(priority == least);
+    value.priority = greatest - 1;
+    CHECK(cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
+    CHECK(cuStreamGetPriority(stream, &priority));
+    CHECK(cuStreamGetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
+    REQUIRE(priority == greatest && value.priority == greatest);
+    CHECK(cuStreamDestroy(stream));
+}
+
 int main() {
     FAILS(cuCtxResetPersistingL2Cache(), CUDA_ERROR_NOT_INITIALIZED);
     CUcontext primary = preload::start();
@@ -114,4 +135,5 @@ int main() {
     occupancy();
     tensor_maps();
     lookups();
+    stream_priorities();
 }

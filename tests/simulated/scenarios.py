@@ -183,6 +183,17 @@ def spare_code(smt, programs):
         assert taken not in place.log(), place.log()
 
 
+def shared_room(smt, programs):
+    """Launches that use all of a block's shared memory run in managed form where that has room for them."""
+    with Place(smt, programs, sms=4) as place:
+        place.environment["SMT_COMPILE"] = MANAGED
+        place.run("one", "shared_room")
+        done = subprocess.run([smt, "log", "--kernels", "--json"], env=place.environment, check=True,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        found = {row["how"]: row["launches"] for row in map(json.loads, done.stdout.splitlines())}
+        assert found == {"managed by PTX": 2, "unmanaged": 1}, done.stdout
+
+
 def variables_count(smt, programs):
     with Place(smt, programs) as place:
         place.run("counted", "variables", options=("--memory", "256M"))

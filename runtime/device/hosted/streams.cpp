@@ -1,6 +1,7 @@
 // Streams, each a thread that does its work in order, and events and host functions on them.
 #include <time.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "runtime/device/hosted/backend.h"
@@ -30,6 +31,8 @@ StreamsState& streams_state() {
     return *state;
 }
 
+int within_range(int priority) { return std::clamp(priority, -5, 0); }
+
 std::shared_ptr<Stream> start_stream(unsigned flags, int priority, Places places = nullptr) {
     auto stream = backend().make_stream();
     stream->flags = flags;
@@ -48,7 +51,7 @@ std::shared_ptr<Event> find_event(CUevent handle) {
 }  // namespace
 
 CUstream make_stream(unsigned flags, int priority, Places places) {
-    auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority, std::move(places));
+    auto stream = start_stream(flags, within_range(priority), std::move(places));
     const auto handle = reinterpret_cast<CUstream>(stream.get());
     streams_state().streams[handle] = std::move(stream);
     return handle;
@@ -172,6 +175,24 @@ DRIVER_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     *priority = stream->priority;
+    return CUDA_SUCCESS;
+}
+// The priority is the only attribute.
+DRIVER_EXPORT CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
+                                            CUstreamAttrValue* value) {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY) return CUDA_ERROR_NOT_SUPPORTED;
+    return cuStreamGetPriority(handle, &value->priority);
+}
+DRIVER_EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
+                                            const CUstreamAttrValue* value) {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuStreamSetAttribute, "attribute=%d", attribute);
+    if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY) return CUDA_ERROR_NOT_SUPPORTED;
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    stream->priority = within_range(value->priority);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {

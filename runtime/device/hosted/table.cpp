@@ -205,6 +205,8 @@ void fill(DriverApi& api) {
     HAS(cuStreamQuery);
     HAS(cuCtxSynchronize);
     HAS(cuStreamGetPriority);
+    HAS(cuStreamGetAttribute);
+    HAS(cuStreamSetAttribute);
     HAS(cuStreamGetFlags);
     HAS(cuStreamGetId);
     HAS(cuStreamWriteValue64_v2);

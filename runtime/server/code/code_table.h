@@ -164,6 +164,10 @@ public:
     void give_up_form(Image& image, const std::string& reason, jit::ResultPointer refused);
     // Held while an attribute of a kernel and of its managed form is set.
     std::mutex& attributes() { return attributes_; }
+    // Sets an attribute of a kernel's managed form to what the program set for the kernel, as far as the form
+    // can have it. True: it has changed. Caller holds attributes(), or other threads do not know the kernel.
+    bool set_attribute(const dispatch::ManagedFunction& form, CUfunction_attribute attribute,
+                       int value) const;
 
     // The kernel of that name; the first call fetches it from the driver. Valid until its image is unloaded.
     CUresult fetch(uint32_t image_id, const char* name, LoadedKernel** kernel);

@@ -121,9 +121,12 @@ void legacy_stream() {
     REQUIRE(word == 5);
 }
 
-void wait_for_all() {
-    for (const CUstreamCaptureMode mode : {kGlobal, kThreadLocal, kRelaxed})
+void in_any_mode() {
+    for (const CUstreamCaptureMode mode : {kGlobal, kThreadLocal, kRelaxed}) {
         in_capture(stream, mode, kForbidden, [] { return cuCtxSynchronize(); });
+        in_capture(stream, mode, kForbidden,
+                   [] { return cuStreamAddCallback(stream, [](CUstream, CUresult, void*) {}, nullptr, 0); });
+    }
 }
 
 void end_elsewhere() {
@@ -177,7 +180,7 @@ int main() {
     CHECK(cuMemAlloc(&memory, 4096));
     unsafe_calls();
     legacy_stream();
-    wait_for_all();
+    in_any_mode();
     end_elsewhere();
     ends_otherwise();
     of_default_stream();

@@ -1,6 +1,8 @@
 // misbehave WAY [lives]: one way to go wrong. It prints the error it gets, and that it stays.
 //
 //   lives   it says "lives" then, and reads a line before it ends
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -31,13 +33,34 @@ int load(const char* image) {
     return 0;
 }
 
+std::atomic<bool> begun{false};
+std::atomic<int> called{0};
+std::atomic<CUresult> told[2];
+
+void hold(void*) { begun.wait(false); }
+
+void tell(CUstream, CUresult status, void*) {
+    told[called] = status;
+    ++called;
+    called.notify_one();
+}
+
+// Behind the kernel are two callbacks, which are called with the error, and a host function, which is not.
 CUresult launch(const char* name, unsigned threads, void** parameters) {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     CHECK(cuModuleLoadData(&module, kKernels));
     CHECK(cuModuleGetFunction(&function, module, name));
+    CHECK(cuLaunchHostFunc(nullptr, hold, nullptr));
     CHECK(cuLaunchKernel(function, 2, 1, 1, threads, 1, 1, 0, nullptr, parameters, nullptr));
-    return cuCtxSynchronize();
+    for (int i = 0; i < 2; ++i) CHECK(cuStreamAddCallback(nullptr, tell, nullptr, 0));
+    CHECK(cuLaunchHostFunc(nullptr, [](void*) { std::abort(); }, nullptr));
+    begun = true;
+    begun.notify_one();
+    const CUresult status = cuCtxSynchronize();
+    for (int seen = called; seen < 2; seen = called) called.wait(seen);
+    for (const std::atomic<CUresult>& each : told) REQUIRE(each == status);
+    return status;
 }
 
 }  // namespace

@@ -144,15 +144,9 @@ CUresult handle_function_attribute(Call& call) {
         kernel->at_door.forget();
     }
     dispatch::ManagedFunction* const form = kernel->managed.load();
-    if (status != CUDA_SUCCESS || !form) return status;
-    const CUfunction managed = form->function;
-    // Some programs set the attribute before each launch.
-    if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS &&
-        before == request.value)
-        return CUDA_SUCCESS;
-    call.driver.cuFuncSetAttribute(managed, attribute, request.value);
-    form->forget();  // the occupancy may have changed
-    return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS && form && call.session.code().set_attribute(*form, attribute, request.value))
+        form->forget();  // the occupancy may have changed
+    return status;
 }
 
 CUresult handle_get_global(Call& call) {
