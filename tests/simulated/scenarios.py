@@ -185,7 +185,7 @@ def spare_code(smt, programs):
 
 def shared_room(smt, programs):
     """Launches that use all of a block's shared memory run in managed form where that has room for them."""
-    with Place(smt, programs, sms=4) as place:
+    with Place(smt, programs, sms=4, grace=50) as place:
         place.environment["SMT_COMPILE"] = MANAGED
         place.run("one", "shared_room")
         done = subprocess.run([smt, "log", "--kernels", "--json"], env=place.environment, check=True,
