@@ -1,7 +1,7 @@
 // One walk over the syntax tree: kernels, and for every function what the rules want to know of it.
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/DynamicRecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 
 #include <algorithm>
@@ -56,15 +56,16 @@ bool runs_on_device(const FunctionDecl* function, bool unless_said) {
     return unless_said && !(host && !host->isImplicit());
 }
 
-class Collector : public RecursiveASTVisitor<Collector> {
-    using Base = RecursiveASTVisitor<Collector>;
+// By virtual functions: the templates of a RecursiveASTVisitor take longer to compile than all else here.
+class Collector : public DynamicRecursiveASTVisitor {
+    using Base = DynamicRecursiveASTVisitor;
 
 public:
-    Collector(Program& program, bool device_only) : program_(program), device_only_(device_only) {}
+    Collector(Program& program, bool device_only) : program_(program), device_only_(device_only) {
+        ShouldVisitTemplateInstantiations = true;
+    }
 
-    bool shouldVisitTemplateInstantiations() const { return true; }
-
-    bool TraverseDecl(Decl* declaration) {
+    bool TraverseDecl(Decl* declaration) override {
         auto* function = dyn_cast_or_null<FunctionDecl>(declaration);
         if (!function || !function->doesThisDeclarationHaveABody()) return Base::TraverseDecl(declaration);
         Function* const outer = current_;
@@ -75,7 +76,7 @@ public:
         return going;
     }
 
-    bool TraverseLambdaExpr(LambdaExpr* lambda, DataRecursionQueue* = nullptr) {
+    bool TraverseLambdaExpr(LambdaExpr* lambda) override {
         for (unsigned i = 0; i < lambda->capture_size(); ++i)
             if (!TraverseLambdaCapture(lambda, lambda->capture_begin() + i, lambda->capture_init_begin()[i]))
                 return false;
@@ -98,18 +99,14 @@ public:
     }
 
     // Not evaluated.
-    bool TraverseUnaryExprOrTypeTraitExpr(UnaryExprOrTypeTraitExpr*, DataRecursionQueue* = nullptr) {
-        return true;
-    }
-    bool TraverseCXXNoexceptExpr(CXXNoexceptExpr*, DataRecursionQueue* = nullptr) { return true; }
-    bool TraverseCXXTypeidExpr(CXXTypeidExpr*, DataRecursionQueue* = nullptr) { return true; }
-    bool TraverseRequiresExpr(RequiresExpr*, DataRecursionQueue* = nullptr) { return true; }
-    bool TraverseConceptSpecializationExpr(ConceptSpecializationExpr*, DataRecursionQueue* = nullptr) {
-        return true;
-    }
-    bool TraverseDecltypeTypeLoc(DecltypeTypeLoc, bool = true) { return true; }
+    bool TraverseUnaryExprOrTypeTraitExpr(UnaryExprOrTypeTraitExpr*) override { return true; }
+    bool TraverseCXXNoexceptExpr(CXXNoexceptExpr*) override { return true; }
+    bool TraverseCXXTypeidExpr(CXXTypeidExpr*) override { return true; }
+    bool TraverseRequiresExpr(RequiresExpr*) override { return true; }
+    bool TraverseConceptSpecializationExpr(ConceptSpecializationExpr*) override { return true; }
+    bool TraverseDecltypeTypeLoc(DecltypeTypeLoc, bool) override { return true; }
 
-    bool VisitDeclRefExpr(DeclRefExpr* reference) {
+    bool VisitDeclRefExpr(DeclRefExpr* reference) override {
         if (const auto* variable = dyn_cast<VarDecl>(reference->getDecl())) {
             if (current_ && is_builtin(variable)) {
                 const Read read{variable->getName() == "gridDim", reference->getBeginLoc()};
@@ -121,26 +118,26 @@ public:
         }
         return true;
     }
-    bool VisitMemberExpr(MemberExpr* member) {
+    bool VisitMemberExpr(MemberExpr* member) override {
         if (const auto* method = dyn_cast<CXXMethodDecl>(member->getMemberDecl())) {
             use(method, member->getExprLoc());
             if (method->isVirtual() && current_) current_->indirect = true;
         }
         return true;
     }
-    bool VisitCXXConstructExpr(CXXConstructExpr* construction) {
+    bool VisitCXXConstructExpr(CXXConstructExpr* construction) override {
         use(construction->getConstructor(), construction->getLocation());
         use_special(construction->getConstructor()->getParent(), construction->getLocation(), 0);
         return true;
     }
-    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) {
+    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) override {
         return !argument->getParam()->hasInit() || TraverseStmt(argument->getExpr());
     }
-    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) {
+    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) override {
         return TraverseStmt(initializer->getExpr());
     }
 
-    bool VisitVarDecl(VarDecl* variable) {
+    bool VisitVarDecl(VarDecl* variable) override {
         const auto* mark = variable->getAttr<AnnotateAttr>();
         const QualType type = variable->getType();
         if (!mark || mark->getAnnotation() != "smt_shared") return true;
@@ -152,11 +149,11 @@ public:
         bytes = std::max(bytes, static_cast<uint64_t>(size.getQuantity()));
         return true;
     }
-    bool VisitCXXMethodDecl(CXXMethodDecl* method) {
+    bool VisitCXXMethodDecl(CXXMethodDecl* method) override {
         if (method->isVirtual() && method->hasBody()) addressed(method);
         return true;
     }
-    bool VisitCallExpr(CallExpr* call) {
+    bool VisitCallExpr(CallExpr* call) override {
         const Expr* callee = call->getCallee()->IgnoreParenImpCasts();
         if (isa<DeclRefExpr>(callee)) callees_.insert(cast<DeclRefExpr>(callee));
         if (current_ && !call->getDirectCallee() && !call->isTypeDependent() && !callee->isTypeDependent() &&
@@ -164,23 +161,23 @@ public:
             current_->indirect = true;
         return true;
     }
-    bool VisitCUDAKernelCallExpr(CUDAKernelCallExpr*) {
+    bool VisitCUDAKernelCallExpr(CUDAKernelCallExpr*) override {
         if (current_) current_->launches = true;
         return true;
     }
-    bool VisitReturnStmt(ReturnStmt* statement) {
+    bool VisitReturnStmt(ReturnStmt* statement) override {
         if (current_)
             add_once<const ReturnStmt*>(current_->returns, statement, statement->getBeginLoc(),
                                         [](const ReturnStmt* const& it) { return it->getBeginLoc(); });
         return true;
     }
-    bool VisitGCCAsmStmt(GCCAsmStmt* statement) {
+    bool VisitGCCAsmStmt(GCCAsmStmt* statement) override {
         if (current_)
             add_once<const GCCAsmStmt*>(current_->assembly, statement, statement->getBeginLoc(),
                                         [](const GCCAsmStmt* const& it) { return it->getBeginLoc(); });
         return true;
     }
-    bool VisitStmt(Stmt* statement) {
+    bool VisitStmt(Stmt* statement) override {
         if (!current_) return true;
         if (isa<ForStmt, WhileStmt, DoStmt, CXXForRangeStmt>(statement)) {
             current_->loops.push_back(statement->getSourceRange());

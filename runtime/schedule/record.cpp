@@ -31,6 +31,8 @@ struct Unreadable : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+[[noreturn]] void refuse(const char* why) { throw Unreadable(why); }
+
 // ---- Values
 
 template <class Enumeration>
@@ -59,15 +61,19 @@ public:
     template <class T>
     void operator()(std::string_view name, const T& value, const T& standard) {
         if (is_standard(value, standard)) return;
-        if (to_.back() != '{') to_ += ',';
-        to_ += '"';
-        to_ += name;
-        to_ += "\":";
+        begin(name);
         put(to_, value);
     }
     void end() { to_ += '}'; }
 
 private:
+    // Apart from the template, which is compiled for each type of field.
+    void begin(std::string_view name) {
+        if (to_.back() != '{') to_ += ',';
+        to_ += '"';
+        to_ += name;
+        to_ += "\":";
+    }
     template <class T>
     static bool is_standard(const T& value, const T& standard) {
         if constexpr (List<T>)
@@ -132,34 +138,43 @@ void take(const Json& from, T& value);
 class FromJson {
 public:
     explicit FromJson(const Json& from) : from_(from) {
-        if (!from.is_object()) throw Unreadable("it is no object");
+        if (!from.is_object()) refuse("it is no object");
     }
     template <class T>
     void operator()(std::string_view name, T& value, const T&) {
-        const auto found = from_.find(std::string(name));
-        if (found == from_.end()) return;
-        ++taken_;
+        const Json* const found = member(name);
+        if (!found) return;
         try {
             take(*found, value);
         } catch (const Unreadable& problem) {
-            throw Unreadable(std::string(name) + ": " + problem.what());
+            refuse_member(name, problem);
         }
     }
     void end() const {
-        if (taken_ != from_.size()) throw Unreadable("there is an unknown field in it");
+        if (taken_ != from_.size()) refuse("there is an unknown field in it");
     }
 
 private:
+    const Json* member(std::string_view name) {
+        const auto found = from_.find(std::string(name));
+        if (found == from_.end()) return nullptr;
+        ++taken_;
+        return &*found;
+    }
+    [[noreturn]] static void refuse_member(std::string_view name, const Unreadable& problem) {
+        throw Unreadable(std::string(name) + ": " + problem.what());
+    }
+
     const Json& from_;
     size_t taken_ = 0;
 };
 
 template <class T>
 void take_number(const Json& from, T& value) {
-    if (!from.is_number_integer()) throw Unreadable("it is no whole number");
+    if (!from.is_number_integer()) refuse("it is no whole number");
     const bool fits = from.is_number_unsigned() ? std::in_range<T>(from.get<uint64_t>())
                                                 : std::in_range<T>(from.get<int64_t>());
-    if (!fits) throw Unreadable("it is out of range");
+    if (!fits) refuse("it is out of range");
     value = from.get<T>();
 }
 
@@ -169,17 +184,17 @@ void take(const Json& from, T& value) {
         for (size_t i = 0; i < std::size(kNames<T>); ++i) {
             if (from == kNames<T>[i]) return void(value = static_cast<T>(i));
         }
-        throw Unreadable("it is no word that stands there");
+        refuse("it is no word that stands there");
     } else if constexpr (std::is_same_v<T, bool>) {
-        if (!from.is_boolean()) throw Unreadable("it is neither true nor false");
+        if (!from.is_boolean()) refuse("it is neither true nor false");
         value = from.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
         take_number(from, value);
     } else if constexpr (std::is_floating_point_v<T>) {
-        if (!from.is_number() && !from.is_null()) throw Unreadable("it is no number");
+        if (!from.is_number() && !from.is_null()) refuse("it is no number");
         value = from.is_null() ? std::numeric_limits<T>::quiet_NaN() : from.get<T>();
     } else if constexpr (std::is_same_v<T, std::string>) {
-        if (!from.is_string()) throw Unreadable("it is no text");
+        if (!from.is_string()) refuse("it is no text");
         value = from.get<std::string>();
     } else if constexpr (std::is_same_v<T, TimePoint>) {
         Duration since{};
@@ -197,10 +212,10 @@ void take(const Json& from, T& value) {
         else
             value = std::make_shared<std::remove_cvref_t<decltype(*value)>>(std::move(made));
     } else if constexpr (Array<T>) {
-        if (!from.is_array() || from.size() != value.size()) throw Unreadable("it is no list of that length");
+        if (!from.is_array() || from.size() != value.size()) refuse("it is no list of that length");
         for (size_t i = 0; i < value.size(); ++i) take(from[i], value[i]);
     } else if constexpr (List<T>) {
-        if (!from.is_array()) throw Unreadable("it is no list");
+        if (!from.is_array()) refuse("it is no list");
         value.clear();
         for (const Json& each : from) {
             typename T::value_type made{};

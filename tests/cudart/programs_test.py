@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Programs that nvcc built with -cudart shared, on the simulated device under `smt run --device sim`.
 
-    programs_test.py SMT FOLDER CHECKSUMS PROGRAM ...
+    programs_test.py SMT FOLDER CHECKSUMS PROGRAM[:ARGUMENT] ...
 
 Each checks itself. Where it prints a checksum, that must be the one it prints on an H200 with NVIDIA's
-runtime (CHECKSUMS: a program and its checksum a line), unless it depends on the size of the device
-(PROGRAM~).
+runtime (CHECKSUMS: a program and its checksum a line), unless it depends on the size of the device, or on
+the argument (PROGRAM~).
 """
 
 import os
@@ -27,9 +27,9 @@ def native_checksums(path):
 
 def run(smt, folder, name, wanted):
     begin = time.monotonic()
-    ran = subprocess.run([smt, "run", "--device", "sim", "--", str(pathlib.Path(folder) / name)],
-                         capture_output=True,
-                         text=True, timeout=PATIENCE)
+    program, *arguments = name.split(":")
+    ran = subprocess.run([smt, "run", "--device", "sim", "--", str(pathlib.Path(folder) / program),
+                          *arguments], capture_output=True, text=True, timeout=PATIENCE)
     found = CHECKSUM.search(ran.stdout)
     right = ran.returncode == 0 and (wanted is None or (found and found[1] == wanted))
     print(f"{'right' if right else 'WRONG'}  {name:<24} exit {ran.returncode}, "

@@ -27,7 +27,7 @@ def side_by_side(smt, program, kernel):
         return subprocess.Popen([smt, "run", "--device", "sim", "--tenant", tenant, *options, "--",
                                  program, what, str(count)], stdout=subprocess.PIPE, text=True)
 
-    slow = start("slow", kernel, 60)
+    slow = start("slow", kernel, 20)
     urgent = [start("urgent", "requests", 200, "--priority", "high")]
     while slow.poll() is None:   # requests as long as it runs
         if urgent[-1].poll() is not None:

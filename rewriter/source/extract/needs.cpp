@@ -4,8 +4,9 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/DeclFriend.h>
+#include <clang/AST/DynamicRecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/AST/ExprConcepts.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 #include <fmt/format.h>
 #include <llvm/Support/raw_ostream.h>
@@ -79,48 +80,50 @@ std::string loop_hint(const LoopHintAttr& hint, const ASTContext& context) {
 }  // namespace
 
 // Tells of each name that it meets.
-class Finder : public RecursiveASTVisitor<Finder> {
-    using Base = RecursiveASTVisitor<Finder>;
+class Finder : public DynamicRecursiveASTVisitor {
+    using Base = DynamicRecursiveASTVisitor;
 
 public:
     Finder(Needs& needs, const Decl* root, bool instance = false)
-        : needs_(needs), root_(root), instance_(instance) {}
+        : needs_(needs), root_(root), instance_(instance) {
+        ShouldVisitImplicitCode = instance;
+    }
 
-    bool shouldVisitImplicitCode() const { return instance_; }
-
-    bool TraverseDecl(Decl* declaration) {
+    bool TraverseDecl(Decl* declaration) override {
         if (declaration && declaration != root_ && declaration->getLexicalDeclContext() &&
             declaration->getLexicalDeclContext()->isRecord() && !declaration->getParentFunctionOrMethod()) {
             if (const FunctionDecl* function = function_in(declaration)) return needs_.member(function), true;
         }
         return Base::TraverseDecl(declaration);
     }
-    bool TraverseTemplateName(TemplateName name) {
+    bool TraverseTemplateName(TemplateName name) override {
         needs_.need(name.getAsTemplateDecl());
         return Base::TraverseTemplateName(name);
     }
-    bool VisitType(Type* type) { return needs_.see(type), true; }
+    bool VisitType(Type* type) override { return needs_.see(type), true; }
     // What an alias means with its arguments: which specialisation it leads through.
-    bool VisitTemplateSpecializationType(TemplateSpecializationType* type) {
+    bool VisitTemplateSpecializationType(TemplateSpecializationType* type) override {
         return !instance_ || !type->isTypeAlias() || TraverseType(type->getAliasedType());
     }
-    bool VisitDeclRefExpr(DeclRefExpr* reference) { return needs_.need(reference->getDecl()), true; }
-    bool VisitMemberExpr(MemberExpr* member) { return needs_.need(member->getMemberDecl()), true; }
-    bool VisitCXXConstructExpr(CXXConstructExpr* construction) {
+    bool VisitDeclRefExpr(DeclRefExpr* reference) override { return needs_.need(reference->getDecl()), true; }
+    bool VisitMemberExpr(MemberExpr* member) override { return needs_.need(member->getMemberDecl()), true; }
+    bool VisitCXXConstructExpr(CXXConstructExpr* construction) override {
         return needs_.need(construction->getConstructor()), true;
     }
-    bool VisitOverloadExpr(OverloadExpr* names) { return needs_.candidates(names), true; }
-    bool VisitConceptReference(ConceptReference* reference) {
+    bool VisitOverloadExpr(OverloadExpr* names) override { return needs_.candidates(names), true; }
+    bool VisitConceptReference(ConceptReference* reference) override {
         return needs_.need(reference->getNamedConcept()), true;
     }
-    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) {
+    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) override {
         return !argument->getParam()->hasInit() || TraverseStmt(argument->getExpr());
     }
-    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) {
+    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) override {
         return TraverseStmt(initializer->getExpr());
     }
-    bool VisitCXXNewExpr(CXXNewExpr* creation) { return needs_.need(creation->getOperatorNew()), true; }
-    bool VisitAttributedStmt(AttributedStmt* statement) {
+    bool VisitCXXNewExpr(CXXNewExpr* creation) override {
+        return needs_.need(creation->getOperatorNew()), true;
+    }
+    bool VisitAttributedStmt(AttributedStmt* statement) override {
         if (instance_) return true;
         for (const Attr* attribute : statement->getAttrs())
             if (const auto* hint = dyn_cast<LoopHintAttr>(attribute))

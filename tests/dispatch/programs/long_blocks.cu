@@ -1,5 +1,5 @@
-// Kernels with long loops, to be stopped inside their blocks: long_blocks [ROUNDS]. Each checks what it
-// finds.
+// Kernels with long loops, to be stopped inside their blocks: long_blocks [ROUNDS [PART]], with PART only so
+// large a part of the blocks or of their length. Each checks what it finds.
 //
 // Of four kernels, one for each kind of check (rewriter/ptx/persistent/inside.h), blocks may be begun anew;
 // of their twins they may not: one works in place, one counts with atomics, in one threads exit while others
@@ -169,7 +169,8 @@ private:
 
 int main(int count, char** arguments) {
     const int rounds = count > 1 ? std::atoi(arguments[1]) : 1;
-    for (const auto& [blocks, length] : {std::pair{12u, kLong}, std::pair{200u, kShort}}) {
+    const unsigned part = count > 2 ? std::atoi(arguments[2]) : 1;
+    for (const auto& [blocks, length] : {std::pair{12u, kLong / part}, std::pair{200u / part, kShort}}) {
         Program program(blocks);
         for (int round = 0; round < rounds; ++round) {
             program.run("alone", alone, length * 4, false);

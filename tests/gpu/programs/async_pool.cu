@@ -1,4 +1,7 @@
 // Stream-ordered memory: the default pool, a pool of one's own, its attributes, and reuse.
+//
+//     async_pool [TIMES]    that memory is reused
+#include <cstdlib>
 #include <vector>
 
 #include "program.h"
@@ -14,7 +17,8 @@ __global__ void add(const int* from, int* to) {
     to[i] += from[i];
 }
 
-int main() {
+int main(int count, char** arguments) {
+    const int times = count > 1 ? std::atoi(arguments[1]) : 200;
     Result result;
     cudaStream_t stream, other;
     cudaEvent_t event;
@@ -29,7 +33,7 @@ int main() {
     int *total, *part;
     CHECK(cudaMallocAsync(&total, kBytes, stream));
     CHECK(cudaMemsetAsync(total, 0, kBytes, stream));
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < times; ++i) {
         CHECK(cudaMallocAsync(&part, kBytes, stream));
         fill<<<kCount / 256, 256, 0, stream>>>(part, i);
         add<<<kCount / 256, 256, 0, stream>>>(part, total);
@@ -45,7 +49,8 @@ int main() {
     CHECK(cudaMemcpyAsync(host.data(), total, kBytes, cudaMemcpyDeviceToHost, other));
     CHECK(cudaStreamSynchronize(other));
     bool right = true;
-    for (int i = 0; i < kCount; ++i) right &= host[i] == 19900 + 1000 + 201 * (i % 256);
+    const int sum = times * (times - 1) / 2 + 1000;
+    for (int i = 0; i < kCount; ++i) right &= host[i] == sum + (times + 1) * (i % 256);
     result.expect(right, "default pool");
     result.fold(host.data(), kBytes);
     CHECK(cudaFreeAsync(total, stream));

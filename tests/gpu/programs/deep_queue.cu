@@ -2,6 +2,7 @@
 // that the program lets go on later, and asked for again and again whether they are over.
 //
 //     deep_queue [LAUNCHES [ROUNDS]]
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -115,10 +116,11 @@ int main(int argc, char** argv) {
             }
         },
         &go));
-    one.launch(60, rounds);
+    const int behind = std::min(launches, 60);
+    one.launch(behind, rounds);
     go = true;
     CHECK(cudaStreamSynchronize(one.stream));
-    result.expect(one.holds(expected(60, rounds)), "behind a host function");
+    result.expect(one.holds(expected(behind, rounds)), "behind a host function");
 
     result.fold(after);
     return result.finish();
