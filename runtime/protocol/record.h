@@ -98,6 +98,7 @@ enum class Op : uint16_t {
     kMemMap = 90,       // MemMap -> status
     kSetAccess = 91,    // SetAccess -> status
     kPeerAccess = 92,   // Address of a peer's -> u64 CUmemAccess_flags: what is open here
+    kFindMapping = 93,  // Address -> MemAllocated: the mapping of kMemMap that contains it
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.

@@ -27,6 +27,7 @@ CUresult handle_peer_access(Call& call);
 // memory/served_virtual_memory.cpp
 CUresult handle_mem_map(Call& call);
 CUresult handle_set_access(Call& call);
+CUresult handle_find_mapping(Call& call);
 // memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);

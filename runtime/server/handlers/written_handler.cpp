@@ -106,6 +106,8 @@ Handler written_handler(protocol::Op op) {
             return handle_mem_map;
         case Op::kSetAccess:
             return handle_set_access;
+        case Op::kFindMapping:
+            return handle_find_mapping;
         default:
             return nullptr;
     }
