@@ -34,6 +34,7 @@ struct Piece {
     uint64_t width, height, depth;
 
     bool one_row() const { return height == 1 && depth == 1; }
+    uint64_t bytes() const { return width * height * depth; }
 };
 
 class Pieces {
@@ -84,8 +85,8 @@ void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
 
 CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream,
                   bool to_device) {
-    CopySlot record{device,    piece.width, piece.height,   piece.depth, stream, slot.index,
-                    to_device, 0,           slot.done_value};
+    CopySlot record{device,     piece.width, piece.height, piece.depth,    stream,
+                    slot.index, to_device,   slot.offset,  slot.done_value};
     if (device.place == Place::kArray) {
         record.device.x_bytes += piece.x;
         record.device.y += piece.y;
@@ -110,7 +111,7 @@ CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
     Piece piece;
     StagingSlot slot{};
     while (pieces.next(piece)) {
-        CUresult status = acquire_slot(slot, stream);
+        CUresult status = acquire_slot(slot, stream, piece.bytes());
         if (status != CUDA_SUCCESS) return status;
         fill(slot.data, t.from, piece);
         status = announce(t.to, piece, slot, stream, true);
@@ -130,14 +131,16 @@ CUresult copy_down(const Transfer& t, uint32_t stream, bool& late) {
     CUresult status = CUDA_SUCCESS;
     uint64_t announced = 0;
     uint64_t drained = 0;
+    uint32_t held = 0;  // slots that are announced and not drained
     for (bool more = true; status == CUDA_SUCCESS; ++drained) {
-        while (more && announced - drained < kStagingSlots) {
+        while (more && (held == 0 || slot_is_free(held))) {
             auto& [piece, slot] = under_way[announced % kStagingSlots];
             more = pieces.next(piece);
             if (!more) break;
-            status = acquire_slot(slot, stream);
+            status = acquire_slot(slot, stream, protocol::kStagingSlotBytes, held);
             if (status == CUDA_SUCCESS) status = announce(t.from, piece, slot, stream, false);
             if (status != CUDA_SUCCESS) return status;
+            held |= 1u << slot.index;
             ++announced;
         }
         if (drained == announced) break;
@@ -145,6 +148,7 @@ CUresult copy_down(const Transfer& t, uint32_t stream, bool& late) {
         status = wait_slot(slot);
         if (status == CUDA_SUCCESS) late = (status = late_error()) != CUDA_SUCCESS;
         if (status == CUDA_SUCCESS) drain(t.to, slot.data, piece);
+        held &= ~(1u << slot.index);
     }
     return status;
 }

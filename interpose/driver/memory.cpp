@@ -150,8 +150,9 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
     return allocate_in_order(dptr, bytesize, pool, stream);
 }
 
-// Memory in no range may be a graph's, which only the server knows. In a capture the server's result is
-// waited for: only memory that a capture allocated can be freed there, and the next call may end the capture.
+// Memory in no range may be a graph's, which only the server knows, or was freed before: its result is waited
+// for. So it is in a capture: only memory that a capture allocated can be freed there, and the next call may
+// end the capture.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     uint32_t reference;
@@ -173,7 +174,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
         if (!call.open()) return call.status();
         take_range(dptr, range);
         call.in(protocol::MemFreeAsync{dptr, reference, 0});
-        status = any_capture_active() ? or_late_error(call.wait()) : call.post();
+        status = !known || any_capture_active() ? or_late_error(call.wait()) : call.post();
         if (known && !call.made()) add_range(range);
     }
     note_use(stream);
@@ -184,6 +185,12 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
     Range range;
     if (!find_range(dptr, range)) return CUDA_ERROR_NOT_FOUND;
     if (range.memory == Memory::kNoted) return CUDA_ERROR_NOT_SUPPORTED;
+    if (range.memory == Memory::kVirtual) {
+        MemAllocated mapping{};
+        SMT_TRY(find_mapping(range, dptr, mapping));
+        range.base = mapping.address;
+        range.bytes = mapping.bytes;
+    }
     if (pbase) *pbase = range.base;
     if (psize) *psize = range.bytes;
     return CUDA_SUCCESS;

@@ -14,6 +14,8 @@ CUresult allocate(protocol::Op op, Memory memory, uint64_t bytes, uint32_t flags
 CUresult give_back(protocol::Op op, uint64_t address);
 // New pages of the arena, which the device reaches too. Freed with kHostFree.
 CUresult arena_pages(uint64_t bytes, uint64_t& address);
+// What the program has mapped at an address of kVirtual memory. NOT_FOUND: nothing.
+CUresult find_mapping(const Range& range, uint64_t address, protocol::MemAllocated& mapping);
 // Waits for everything that this process has submitted.
 CUresult finish_all_work();
 

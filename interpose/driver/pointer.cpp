@@ -3,7 +3,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
-#include "interpose/driver/ranges.h"
+#include "interpose/driver/memory.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -59,9 +59,24 @@ CUresult handle_types(void* data, const Range& range, uint64_t address) {
     return give<unsigned long long>(data, properties.requestedHandleTypes);
 }
 
+protocol::MemAllocated mapping_of(const Range& range, uint64_t address) {
+    protocol::MemAllocated mapping{address & ~(kMappingUnit - 1), kMappingUnit};
+    if (range.memory == Memory::kVirtual && find_mapping(range, address, mapping) != CUDA_SUCCESS) return {};
+    return mapping;
+}
+
+CUresult access_flags(void* data, const Range& range, uint64_t address) {
+    unsigned long long flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    CUmemLocation here{};
+    here.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    here.id = range.session->device();
+    if (range.memory == Memory::kVirtual && ::cuMemGetAccess(&flags, &here, address) != CUDA_SUCCESS)
+        flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+    return give<unsigned>(data, static_cast<unsigned>(flags));
+}
+
 // INVALID_VALUE where the attribute does not apply to the range.
 CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, uint64_t address) {
-    uint64_t unit = address & ~(kMappingUnit - 1);
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             return give(data, context_of(range));
@@ -86,19 +101,19 @@ CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, u
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
             return give<size_t>(data, range.bytes);
         case CU_POINTER_ATTRIBUTE_MAPPED:
-            return give_flag(data, true);
+            return give_flag(data, mapping_of(range, address).bytes != 0);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             return handle_types(data, range, address);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
             return give_flag(data, false);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+            return access_flags(data, range, address);
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return pool_of(data, range);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-            return give<size_t>(data, kMappingUnit);
+            return give<size_t>(data, mapping_of(range, address).bytes);
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-            return give(data, unit);
+            return give<CUdeviceptr>(data, mapping_of(range, address).address);
         case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
             return give<unsigned long long>(data, range.id);
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:

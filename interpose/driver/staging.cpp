@@ -32,6 +32,10 @@ constexpr long kNapNanoseconds = 20'000;
 // lost.
 constexpr int kLastNaps = 2000;
 
+// Copies of up to so many bytes share a slot with those before them. Natively, too, they wait for nothing.
+constexpr uint64_t kShortest = 64u << 10;
+constexpr uint64_t kAlignment = 256;
+
 uint64_t next_value(uint64_t value, uint32_t stream) { return ((value >> 32) + 1) << 32 | stream; }
 
 CUresult open_staging(LaneStaging& staging) {
@@ -48,6 +52,21 @@ CUresult open_staging(LaneStaging& staging) {
             this_session().completion_word(opened.first_word + i).load(std::memory_order_acquire);
     staging.slots = this_session().arena_base() + opened.offset;
     return CUDA_SUCCESS;
+}
+
+bool is_free(const LaneStaging& staging, uint32_t index) {
+    return this_session().completion_word(staging.first_word + index).load(std::memory_order_acquire) >=
+           staging.values[index];
+}
+
+// The next slot in turn that matches; kStagingSlots: none.
+template <typename Match>
+uint32_t find_slot(const LaneStaging& staging, Match match) {
+    for (uint32_t i = 0; i < kStagingSlots; ++i) {
+        const uint32_t index = (staging.next + i) % kStagingSlots;
+        if (match(index)) return index;
+    }
+    return kStagingSlots;
 }
 
 bool nap_until(uint32_t word, uint64_t value, int naps) {
@@ -106,21 +125,44 @@ CUresult await(uint32_t word, uint64_t value) {
 
 }  // namespace
 
-CUresult acquire_slot(StagingSlot& slot, uint32_t stream) {
+CUresult acquire_slot(StagingSlot& slot, uint32_t stream, uint64_t bytes, uint32_t held) {
     CUresult status;
     Lane* lane = this_lane(status);
     if (!lane) return status;
     LaneStaging& staging = lane->staging;
     if (!staging.slots) status = open_staging(staging);
     if (!staging.slots) return status;
-    uint32_t index = staging.next;
-    uint32_t word = staging.first_word + index;
-    status = await(word, staging.values[index]);
-    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
-    staging.next = (index + 1) % kStagingSlots;
+    const uint64_t taken = (bytes + kAlignment - 1) & ~(kAlignment - 1);
+    uint32_t index = kStagingSlots;
+    if (bytes <= kShortest)
+        index = find_slot(staging, [&](uint32_t i) {
+            return static_cast<uint32_t>(staging.values[i]) == stream &&
+                   staging.filled[i] + taken <= kStagingSlotBytes && !is_free(staging, i);
+        });
+    const bool shared = index != kStagingSlots;
+    if (!shared)
+        index = find_slot(staging, [&](uint32_t i) { return !(held >> i & 1) && is_free(staging, i); });
+    if (index == kStagingSlots) {
+        index = find_slot(staging, [&](uint32_t i) { return !(held >> i & 1); });
+        status = await(staging.first_word + index, staging.values[index]);
+        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
+    }
+    if (!shared) {
+        staging.next = (index + 1) % kStagingSlots;
+        staging.filled[index] = 0;
+    }
+    const auto offset = static_cast<uint32_t>(staging.filled[index]);
+    staging.filled[index] += taken;
     staging.values[index] = next_value(staging.values[index], stream);
-    slot = {staging.slots + index * kStagingSlotBytes, index, word, staging.values[index]};
+    slot = {staging.slots + index * kStagingSlotBytes + offset, index, staging.first_word + index, offset,
+            staging.values[index]};
     return CUDA_SUCCESS;
+}
+
+bool slot_is_free(uint32_t held) {
+    const LaneStaging& staging = thread_lane->staging;
+    return find_slot(staging, [&](uint32_t i) { return !(held >> i & 1) && is_free(staging, i); }) !=
+           kStagingSlots;
 }
 
 CUresult wait_slot(const StagingSlot& slot) {
@@ -132,9 +174,12 @@ CUresult wait_slot(const StagingSlot& slot) {
     return status;
 }
 
+// Copies before it may still be reading a slot that is shared.
 void abandon_slot(const StagingSlot& slot) {
-    if (thread_lane)
-        thread_lane->staging.values[slot.index] = this_session().completion_word(slot.word).load();
+    if (!thread_lane) return;
+    thread_lane->staging.values[slot.index] = slot.offset != 0
+                                                  ? slot.done_value - (uint64_t{1} << 32)
+                                                  : this_session().completion_word(slot.word).load();
 }
 
 }  // namespace smt::interpose::driver

@@ -1,8 +1,8 @@
 // Reserved device addresses. The server reserves them inside the tenant's device range, which contains no
-// host pointer. The client does not track what is mapped there.
+// host pointer. The client does not track what is mapped there, and asks.
 #include "driver.gen.h"
 #include "interpose/driver/call_despite_error.h"
-#include "interpose/driver/ranges.h"
+#include "interpose/driver/memory.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
@@ -36,6 +36,16 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     CUresult status = call_despite_error(Op::kAddressFree, protocol::AddressRange{ptr, size}, earlier);
     if (status != CUDA_SUCCESS) add_range(range);  // something is still mapped there
     return earlier == CUDA_SUCCESS ? status : earlier;
+}
+
+CUresult find_mapping(const Range& range, uint64_t address, protocol::MemAllocated& mapping) {
+    const InSession in(range.session);
+    RemoteCall call(Op::kFindMapping, sizeof(protocol::Address));
+    if (!call.open()) return call.status();
+    call.in(protocol::Address{address});
+    SMT_TRY(call.wait());
+    call.out(&mapping);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace smt::interpose::driver

@@ -33,6 +33,7 @@ struct LaneStaging {
     uint32_t first_word;
     uint32_t next;
     uint64_t values[protocol::kStagingSlots];  // done_value of the last use of each slot
+    uint64_t filled[protocol::kStagingSlots];  // bytes that the uses since it was free have taken
 };
 
 struct alignas(64) Lane {

@@ -98,6 +98,7 @@ enum class Op : uint16_t {
     kMemMap = 90,       // MemMap -> status
     kSetAccess = 91,    // SetAccess -> status
     kPeerAccess = 92,   // Address of a peer's -> u64 CUmemAccess_flags: what is open here
+    kFindMapping = 93,  // Address -> MemAllocated: the mapping of kMemMap that contains it
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.
@@ -159,7 +160,7 @@ struct CopySlot {    // one staging slot to or from the device; rows are packed 
     uint32_t stream;
     uint32_t slot;
     uint32_t to_device;
-    uint32_t reserved;
+    uint32_t offset;      // in the slot; behind 0: copies of the same stream before it may still use the slot
     uint64_t done_value;  // the GPU stores it in the slot's word when the slot is free (copy to
                           // the device) or full (copy from the device)
 };

@@ -20,7 +20,36 @@ void expect_bytes(CUdeviceptr at, size_t bytes, unsigned char value) {
     for (unsigned char each : read) REQUIRE(each == value);
 }
 
-// Segments of 4 MiB in a range larger than the device; the middle is given back and comes again.
+template <typename T>
+T attribute(CUpointer_attribute which, CUdeviceptr address) {
+    T value{};
+    CHECK(cuPointerGetAttribute(&value, which, address));
+    return value;
+}
+
+void expect_mapping(CUdeviceptr at, CUdeviceptr base, size_t bytes) {
+    CUdeviceptr found = 0;
+    size_t size = 0;
+    CHECK(cuMemGetAddressRange(&found, &size, at));
+    REQUIRE(found == base && size == bytes);
+    REQUIRE(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, at) == base);
+    REQUIRE(attribute<size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at) == bytes);
+    REQUIRE(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MAPPED, at) == 1);
+    REQUIRE(attribute<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at) ==
+            CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+}
+
+void expect_no_mapping(CUdeviceptr at) {
+    CUdeviceptr found = 0;
+    FAILS(cuMemGetAddressRange(&found, nullptr, at), CUDA_ERROR_NOT_FOUND);
+    REQUIRE(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MAPPED, at) == 0);
+    REQUIRE(attribute<size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at) == 0);
+    REQUIRE(attribute<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at) ==
+            CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+}
+
+// Segments of 4 MiB in a range larger than the device; the middle is given back and comes again. Each is a
+// mapping of its own, as NCCL and UCX see it that send from one.
 void expandable_segments() {
     constexpr size_t kSegment = 4 * kMiB, kRange = 9ull << 30 >> 21 << 21;
     constexpr int kSegments = 4;
@@ -53,7 +82,10 @@ void expandable_segments() {
     map(0, kSegments);
     CHECK(cuMemsetD8Async(base, 7, kSegments * kSegment, stream));
     CHECK(cuStreamSynchronize(stream));
+    expect_mapping(base + 2 * kSegment + 5, base + 2 * kSegment, kSegment);
     unmap(1, 3);
+    expect_mapping(base + 4 * kSegment - 1, base + 3 * kSegment, kSegment);
+    expect_no_mapping(base + 2 * kSegment);
     expect_bytes(base + 3 * kSegment, kMiB, 7);
     map(1, 3);
     CHECK(cuMemsetD8Async(base + kSegment, 9, 2 * kSegment, stream));
@@ -125,6 +157,8 @@ void pool_attributes() {
     CUdeviceptr more = 0;
     FAILS(cuMemAllocFromPoolAsync(&more, 128 * kMiB, own, stream), CUDA_ERROR_OUT_OF_MEMORY);
     free_and_wait(memory);
+    FAILS(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuStreamSynchronize(stream));
     CHECK(cuMemPoolDestroy(own));
 }
 

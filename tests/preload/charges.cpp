@@ -1,5 +1,6 @@
 // charges: under --memory 64M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY,
-// cuMemGetInfo knows of all of it, and what is given back can be had again.
+// cuMemGetInfo knows of all of it, and what is given back can be had again, also behind a stream's wait.
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -144,10 +145,40 @@ void host_memory() {
         exhaust("managed memory", manage, [&] { give_each<CUdeviceptr>(managed, cuMemFree); }, false) == 16);
 }
 
+// One stream gives memory back behind a wait that the program ends later. Where there is no other memory
+// another stream gets it, behind the first one's work.
+void freed_behind_a_wait() {
+    CUstream waits = nullptr, takes = nullptr;
+    CHECK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamCreate(&takes, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr first = 0, second = 0;
+    void* word = nullptr;
+    CHECK(cuMemHostAlloc(&word, sizeof(int), 0));
+    std::memset(word, 0, sizeof(int));
+    CHECK(cuMemAllocAsync(&first, 48 * kMiB, waits));
+    CHECK(cuStreamWaitValue32(waits, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK(cuMemsetD8Async(first, 1, 40 * kMiB, waits));
+    CHECK(cuMemFreeAsync(first, waits));
+    CHECK(cuMemAllocAsync(&second, 40 * kMiB, takes));
+    CHECK(cuMemsetD8Async(second, 2, 40 * kMiB, takes));
+    FAILS(cuStreamQuery(takes), CUDA_ERROR_NOT_READY);
+    __atomic_store_n(static_cast<int*>(word), 1, __ATOMIC_RELEASE);
+    CHECK(cuStreamSynchronize(takes));
+    unsigned char last = 0;
+    CHECK(cuMemcpyDtoH(&last, second + 40 * kMiB - 1, 1));
+    REQUIRE(last == 2);
+    CHECK(cuMemFreeAsync(second, takes));
+    CHECK(cuStreamDestroy(waits));
+    CHECK(cuStreamDestroy(takes));
+    CHECK(cuMemFreeHost(word));
+    REQUIRE(free_bytes() == kLimit);
+}
+
 }  // namespace
 
 int main() {
     preload::start();
+    freed_behind_a_wait();
     arrays();
     physical();
     limits();

@@ -105,6 +105,24 @@ TEST_CASE("an image, a launch and a copy, record by record", "[lane]") {
     std::memcpy(numbers.data(), slot_of(client, staging), copy.width_bytes);
     for (int number : numbers) CHECK(number == 42);
 
+    // The second of two in a slot, and one that goes beyond its end.
+    std::memset(slot_of(client, staging) + 256, 7, sizeof(int));
+    copy.width_bytes = sizeof(int);
+    copy.to_device = 1;
+    copy.offset = 256;
+    copy.done_value = 3;
+    lane.post(Op::kCopySlot, copy);
+    copy.offset = static_cast<uint32_t>(protocol::kStagingSlotBytes) - 2;
+    copy.done_value = 4;
+    lane.post(Op::kCopySlot, copy);
+    await_slot(client, staging, 4);
+    CHECK(lane.take_error() == CUDA_ERROR_INVALID_VALUE);
+    copy.to_device = copy.offset = 0;
+    copy.done_value = 5;
+    lane.post(Op::kCopySlot, copy);
+    await_slot(client, staging, 5);
+    CHECK(*reinterpret_cast<const int*>(slot_of(client, staging)) == 0x07070707);
+
     CHECK(lane.call(Op::kMemFree, Address{memory}).status == CUDA_SUCCESS);
     CHECK(lane.call(Op::kMemFree, Address{memory}).status == CUDA_ERROR_INVALID_VALUE);
     client.leave();

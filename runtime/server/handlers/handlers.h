@@ -27,6 +27,7 @@ CUresult handle_peer_access(Call& call);
 // memory/served_virtual_memory.cpp
 CUresult handle_mem_map(Call& call);
 CUresult handle_set_access(Call& call);
+CUresult handle_find_mapping(Call& call);
 // memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);
@@ -77,8 +78,9 @@ CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream);
 // Waits for the stream, then collects device printf output.
 CUresult await(Call& call, Stream& stream);
 
-// Completes a staging slot from the host. An error is stored for the client before that, because the client
-// checks for it when it sees the slot complete. Returns fatal errors only.
-CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error);
+// Completes a staging slot from the host, or behind the work of a stream. An error is stored for the client
+// before that, because the client checks for it when it sees the slot complete. Returns fatal errors only.
+CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error,
+                       const Stream* behind = nullptr);
 
 }  // namespace smt::runtime::server::handlers

@@ -106,6 +106,8 @@ Handler written_handler(protocol::Op op) {
             return handle_mem_map;
         case Op::kSetAccess:
             return handle_set_access;
+        case Op::kFindMapping:
+            return handle_find_mapping;
         default:
             return nullptr;
     }
@@ -127,12 +129,16 @@ CUresult await(Call& call, Stream& stream) {
     return status;
 }
 
-CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error) {
+CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error, const Stream* behind) {
     if (error && call.lane.leaves_open(error)) return error;
     auto& header = *reinterpret_cast<protocol::LaneHeader*>(call.lane.address());
     int32_t none = 0;
     if (error) header.async_error.compare_exchange_strong(none, error);
-    call.session.arena().word(word).store(value, std::memory_order_release);
+    Arena& arena = call.session.arena();
+    const bool in_order =
+        behind && call.driver.cuStreamWriteValue64_v2(behind->handle, arena.word_address(word), value,
+                                                      CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+    if (!in_order) arena.word(word).store(value, std::memory_order_release);
     return is_fatal(error) ? error : CUDA_SUCCESS;
 }
 

@@ -61,7 +61,16 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
     }
-    SMT_TRY(memory_.allocate(bytes, address));  // may call collect()
+    bool pending = false;
+    CUresult status = memory_.allocate_at_once(bytes, address, &pending);  // may call collect()
+    if (status == CUDA_ERROR_OUT_OF_MEMORY && pending) {
+        {
+            std::lock_guard lock(mutex_);
+            if (reuse_behind_event(stream, pool, bytes, address)) return CUDA_SUCCESS;
+        }
+        status = memory_.allocate(bytes, address);
+    }
+    if (status != CUDA_SUCCESS) return status;
     std::lock_guard lock(mutex_);
     note_live(*address, {pool, memory_.find(*address).bytes, bytes});
     return CUDA_SUCCESS;
@@ -71,22 +80,46 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
 bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address) {
     auto queue = pending_.find(stream);
     if (queue == pending_.end()) return false;
-    auto best = queue->second.end();
-    for (auto it = queue->second.begin(); it != queue->second.end(); ++it) {
+    auto freed = fitting(queue->second, bytes);
+    if (freed == queue->second.end()) return false;
+    *address = take_pending(queue->second, freed, pool, bytes);
+    return true;
+}
+
+bool Pools::reuse_behind_event(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address) {
+    const Pool* from = find(pool);
+    if (!from || !from->allows(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)) return false;
+    for (auto& [other, queue] : pending_) {
+        auto freed = fitting(queue, bytes);
+        if (freed == queue.end() || driver_.cuStreamWaitEvent(stream, freed->event, 0) != CUDA_SUCCESS)
+            continue;
+        *address = take_pending(queue, freed, pool, bytes);
+        return true;
+    }
+    return false;
+}
+
+// The smallest block that is large enough and not more than twice too large.
+Pools::Queue::iterator Pools::fitting(Queue& queue, uint64_t bytes) {
+    auto best = queue.end();
+    for (auto it = queue.begin(); it != queue.end(); ++it) {
         uint64_t size = it->block.bytes;
         if (size < bytes || size / 2 > std::max(bytes, kBlockBytes)) continue;
-        if (best == queue->second.end() || size < best->block.bytes) best = it;
+        if (best == queue.end() || size < best->block.bytes) best = it;
     }
-    if (best == queue->second.end()) return false;
-    if (Pool* owner = find(best->block.pool))
-        owner->pending -= std::min(owner->pending, best->block.requested);
-    *address = best->address;
-    memory_.note_reuse(best->address, best->block.bytes, bytes);
-    note_live(best->address, {pool, best->block.bytes, bytes});
-    idle_events_.push_back(best->event);
-    freed_.erase(best->address);
-    queue->second.erase(best);
-    return true;
+    return best;
+}
+
+CUdeviceptr Pools::take_pending(Queue& queue, Queue::iterator freed, uint64_t pool, uint64_t bytes) {
+    const Pending taken = *freed;
+    queue.erase(freed);
+    if (Pool* owner = find(taken.block.pool))
+        owner->pending -= std::min(owner->pending, taken.block.requested);
+    memory_.note_reuse(taken.address, taken.block.bytes, bytes);
+    note_live(taken.address, {pool, taken.block.bytes, bytes});
+    idle_events_.push_back(taken.event);
+    freed_.erase(taken.address);
+    return taken.address;
 }
 
 void Pools::note_live(CUdeviceptr address, Block block) {
@@ -198,7 +231,7 @@ CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
         case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-            *value = pool->switches[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+            *value = pool->allows(attribute);
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
             *value = pool->threshold;

@@ -2,8 +2,9 @@
 // of a tenant lies in the tenant's own range.
 //
 // A block freed in a stream's order is pending until the event behind the free has completed. Until then only
-// the same stream may reuse it, immediately. After that any allocation may. Pools differ only in their
-// attributes and counters; they share the tenant's memory.
+// the same stream may reuse it, immediately, and where memory has run out another stream, which then waits
+// for that event. After that any allocation may. Pools differ only in their attributes and counters; they
+// share the tenant's memory.
 //
 // Any thread. Lock order: this object's, then the tenant's memory.
 #pragma once
@@ -66,6 +67,9 @@ public:
 private:
     struct Pool {
         uint64_t switches[3] = {1, 1, 1};  // CU_MEMPOOL_ATTR_REUSE_*
+        uint64_t allows(CUmemPool_attribute reuse) const {
+            return switches[reuse - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+        }
         uint64_t threshold = 0;
         uint64_t used = 0;
         uint64_t used_high = 0;
@@ -90,6 +94,9 @@ private:
     Pool* find(uint64_t pool);
     const Pool* find(uint64_t pool) const;
     bool reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address);
+    bool reuse_behind_event(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address);
+    static Queue::iterator fitting(Queue& queue, uint64_t bytes);
+    CUdeviceptr take_pending(Queue& queue, Queue::iterator freed, uint64_t pool, uint64_t bytes);
     void note_live(CUdeviceptr address, Block block);
     CUresult take_event(CUevent* event);
     void collect_locked();

@@ -24,6 +24,8 @@ constexpr uint64_t kFurtherRangeBytes = 64ull << 30;
 constexpr uint64_t kMostSlabBytes = 64ull << 20;
 constexpr uint64_t kSlabShare = 8;  // a new slab's part of what the tenant holds
 constexpr auto kPendingNap = std::chrono::microseconds(100);
+// A free may be behind a wait for what the program does after this call.
+constexpr auto kLongestPending = std::chrono::seconds(10);
 
 thread_local uint64_t missed_bytes = 0;  // TenantMemory::missed()
 
@@ -73,18 +75,27 @@ TenantMemory::~TenantMemory() {
     }
 }
 
-// If memory runs out, all tenants return their idle memory, and this call waits for the tenant's own pending
-// frees. No lock is held meanwhile.
 CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
+    const auto until = std::chrono::steady_clock::now() + kLongestPending;
+    bool pending = false;
+    CUresult status = allocate_at_once(bytes, address, &pending);
+    while (status == CUDA_ERROR_OUT_OF_MEMORY && pending && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(kPendingNap);
+        status = allocate_at_once(bytes, address, &pending);
+    }
+    return status;
+}
+
+// If memory runs out, all tenants return their idle memory. No lock is held meanwhile.
+CUresult TenantMemory::allocate_at_once(uint64_t bytes, CUdeviceptr* address, bool* pending) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     missed_bytes = 0;
     CUresult status = try_allocate(bytes, address);
-    for (bool last = false; status == CUDA_ERROR_OUT_OF_MEMORY && !last;) {
-        last = pools_.collect();
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        *pending = !pools_.collect();
         graphs_.collect();
         TenantRanges::trim_all();
         status = try_allocate(bytes, address);
-        if (status == CUDA_ERROR_OUT_OF_MEMORY && !last) std::this_thread::sleep_for(kPendingNap);
     }
     if (status == CUDA_SUCCESS) device_.allocated(*address, bytes);
     if (status != CUDA_ERROR_OUT_OF_MEMORY) missed_bytes = 0;

@@ -63,7 +63,10 @@ public:
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
 
+    // Where there is no room it waits for the tenant's pending frees. at_once(): without, and says whether
+    // there are some.
     CUresult allocate(uint64_t bytes, CUdeviceptr* address);
+    CUresult allocate_at_once(uint64_t bytes, CUdeviceptr* address, bool* pending);
     CUresult free(CUdeviceptr address);  // INVALID_VALUE unless an allocation starts there
     // With oversubscription what others could make room with counts as free.
     CUresult info(uint64_t* free, uint64_t* total);

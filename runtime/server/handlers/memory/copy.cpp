@@ -87,7 +87,12 @@ CUresult handle_copy_slot(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy_slot(call, request, slot, word);
-    return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) return CUDA_SUCCESS;
+    StreamPointer behind;
+    if (request.offset != 0 && call.find_stream(request.stream, &behind) == CUDA_SUCCESS &&
+        call.session.streams().capturing(behind->handle))
+        behind.reset();
+    return complete_slot(call, word, request.done_value, status, behind.get());
 }
 
 }  // namespace smt::runtime::server::handlers

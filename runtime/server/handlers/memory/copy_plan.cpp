@@ -76,13 +76,14 @@ CUresult plan_slot_copy(Call& call, const protocol::CopySlot& copy, uint64_t slo
     Extent extent{copy.width_bytes, copy.height, copy.depth};
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
     if (copy.device.place == Place::kHost) return CUDA_ERROR_INVALID_VALUE;
-    CopyEnd packed{Place::kHost, 0, slot, 0, 0, 0, extent.width, extent.height};
+    if (copy.offset > protocol::kStagingSlotBytes) return CUDA_ERROR_INVALID_VALUE;
+    CopyEnd packed{Place::kHost, 0, slot + copy.offset, 0, 0, 0, extent.width, extent.height};
     *plan = {{}, {}, extent.width, extent.height, extent.depth};
     PlannedEnd& device = copy.to_device ? plan->to : plan->from;
     PlannedEnd& host = copy.to_device ? plan->from : plan->to;
     uint64_t bytes = 0;
     if (!measure(packed, extent, &host, &bytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > protocol::kStagingSlotBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > protocol::kStagingSlotBytes - copy.offset) return CUDA_ERROR_INVALID_VALUE;
     host.type = CU_MEMORYTYPE_HOST;
     return plan_end(call, copy.device, extent, &device);
 }

@@ -137,6 +137,16 @@ CUresult handle_mem_map(Call& call) {
     return CUDA_SUCCESS;
 }
 
+CUresult handle_find_mapping(Call& call) {
+    protocol::Address request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    const BlockAllocator::Block mapping = call.session.memory().find(request.address);
+    if (mapping.bytes == 0 || !call.session.memory().reserved(request.address, 1))
+        return CUDA_ERROR_NOT_FOUND;
+    call.out.scalar(protocol::MemAllocated{mapping.base, mapping.bytes});
+    return CUDA_SUCCESS;
+}
+
 // Which of its devices a location names, the program knows: here the session's device is the only one.
 CUresult handle_set_access(Call& call) {
     protocol::SetAccess request;
