@@ -48,12 +48,9 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // What a tenant has from now on. Its streams keep their priority on the device's own scheduler.
     void set_terms(Tenant& tenant, int priority, double weight);
-    // Of the policy (schedule/policy.h). Take no lock: also for a dispatcher that hangs.
-    const char* policy() const { return policy_.name(); }
-    bool short_stops() const { return policy_.short_stops(); }
-    schedule::Duration least_saved() const { return policy_.least_saved(); }
-    bool explores() const { return policy_.explores(); }
-    bool may_stop() const { return policy_.may_stop(); }        // any tenant
+    // Of the policy. Takes no lock: also for a dispatcher that hangs.
+    const schedule::Policy::Traits& policy() const { return policy_.traits(); }
+    bool explores() const { return policy().explores != schedule::Policy::Explores::kNothing; }
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
     // When a session's client has connected, and at the session's end.
@@ -95,7 +92,7 @@ public:
     uint64_t alone() const { return tenants_.alone(); }
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
     const Solo& solo() const { return solo_; }
-    void began_unasked();  // a stream in a solo session has begun to work
+    void began_unasked();                 // a stream has begun to work without a decision
     Begins::Counts begins() const { return begins_.counts(); }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
     void kept_back();

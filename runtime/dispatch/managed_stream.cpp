@@ -80,7 +80,7 @@ bool ManagedStream::will_endure(const Work& work) {
     const LaunchQueue::Works& in_flight = queue_.in_flight();
     if (in_flight.empty() || in_flight.back().endures) return true;
     const std::optional<schedule::TimePoint> end = queue_.expected_end();
-    return end && *end - dispatcher_.now() <= dispatcher_.least_saved() && form.let_pass();
+    return end && *end - dispatcher_.now() <= dispatcher_.policy().least_saved && form.let_pass();
 }
 
 // When the GPU reaches the marker, everything before it is over.

@@ -37,7 +37,7 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (!work.function->abilities().quota) return work.fits;
     if (work.tickets.count && !preemptor_.in_quota_mode()) return work.ctas;
-    const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
+    const bool all = !dispatcher_.policy().short_stops || work.function->reuse == Reuse::kNever ||
                      work.left() <= uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     return all ? work.fits : work.function->enough.found(work.fits);
 }

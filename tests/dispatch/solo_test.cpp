@@ -32,8 +32,7 @@ public:
         std::thread::id thread;
         Sessions sessions;
     };
-    std::string_view name() const override { return "watch"; }
-    Stops stops() const override { return Stops::kAny; }
+    Watch() : Policy({"watch", Stops::kAny}) {}
     bool leaves_alone() const override { return true; }
     void want(const schedule::Snapshot& snapshot, schedule::TimePoint, schedule::Wanted& wanted) override {
         Seen seen{std::this_thread::get_id(), {}};
@@ -291,15 +290,10 @@ namespace {
 // Counts how many policies of its name were there before.
 class Heir final : public schedule::Policy {
 public:
-    explicit Heir(const char* name) : name_(name) {}
-    std::string_view name() const override { return name_; }
-    Stops stops() const override { return Stops::kAny; }
+    explicit Heir(const char* name) : Policy({name, Stops::kAny}) {}
     void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
     void recall(schedule::Policy& earlier) override { before = dynamic_cast<Heir&>(earlier).before + 1; }
     int before = 0;
-
-private:
-    const char* const name_;
 };
 
 }  // namespace
