@@ -222,7 +222,7 @@ void Dispatcher::run() {
 void Dispatcher::rest(WantedMutex::Hold& lock) {
     const bool keeps_clock = device_.properties().keeps_clock;
     const schedule::TimePoint begin = schedule::Clock::now();
-    const bool lingers = !keeps_clock && solo_.tenant();
+    const bool lingers = !keeps_clock && solo_;
     const bool news = attention_.to_begins(lingers ? kSoloLingers : schedule::Duration::zero(),
                                            [this] { return pending(); });
     if (news && !keeps_clock) {

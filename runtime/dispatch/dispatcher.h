@@ -91,7 +91,6 @@ public:
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return tenants_.alone(); }
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
-    const Solo& solo() const { return solo_; }
     void began_unasked();                 // a stream has begun to work without a decision
     Begins::Counts begins() const { return begins_.counts(); }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
@@ -124,7 +123,7 @@ private:
 
     void decide();
     bool ask_and_carry_out();  // false: a study is missing
-    void end_unasked();        // all launches that begin ask
+    void end_unasked();        // all launches that begin ask; ends the solo session
     void let_begin();
     void take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over);
     bool hear_late(std::vector<schedule::Kernel>&& over);
@@ -153,7 +152,6 @@ private:
     Supplies supplies_;
 
     Attention attention_;
-    Solo solo_;
     Begins begins_;
     WantedMutex mutex_;  // guards the rest
     PolicyInForce policy_;
@@ -161,6 +159,7 @@ private:
     PairWatch pair_watch_;
     Tenants tenants_;
     std::vector<Member> members_;
+    const Tenant* solo_ = nullptr;  // of the solo session; null: there is none
     QuiesceWindows quiesce_;
     schedule::TimePoint read_again_{};   // earliest next read of mappings
     schedule::TimePoint write_again_{};  // earliest next write of GPU times

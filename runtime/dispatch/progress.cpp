@@ -74,7 +74,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
 bool ManagedStream::begins_unasked() const {
     const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) ||
                       tenant_->preemptor.load(std::memory_order_relaxed);
-    return asks && (dispatcher_.solo().of(*tenant_) || tenant_->free.load());
+    return asks && tenant_->free.load();
 }
 
 void ManagedStream::begin_unasked(const Abilities& can) {
