@@ -13,12 +13,11 @@ Account::Account(Dispatcher& dispatcher, Tenant& tenant)
       gpu_time_(dispatcher.company(), tenant.received),
       times_(dispatcher.gpu_time() ? std::make_unique<KernelTimes>() : nullptr) {}
 
-uint32_t Account::multiprocessors() const { return multiprocessors_of(tenant_, dispatcher_); }
-
 bool Account::one_wave(const UnmanagedLaunch& launch) {
     if (!times_ || !launch.function) return false;
     const int fits = times_->fits(dispatcher_.driver(), launch.function, launch.threads, launch.shared_bytes);
-    return launch.blocks <= uint64_t{multiprocessors()} * static_cast<uint64_t>(std::max(fits, 0));
+    return launch.blocks <=
+           uint64_t{multiprocessors_of(tenant_, dispatcher_)} * static_cast<uint64_t>(std::max(fits, 0));
 }
 
 void Account::launched() {
@@ -35,7 +34,7 @@ void Account::over(const Work& work, uint64_t blocks, bool whole, bool ends) {
     if (ends) end_launch();
     if (!times_ || blocks == 0) return;
     times_->over({work.entry.name, static_cast<uint32_t>(work.entry.value)},
-                 !work.graph && work.total <= uint64_t{work.fits} * multiprocessors(),
+                 !work.graph && work.total <= uint64_t{work.fits} * multiprocessors_of(tenant_, dispatcher_),
                  alone.of(static_cast<double>(blocks)), ends);
 }
 

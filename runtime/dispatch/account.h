@@ -44,7 +44,6 @@ public:
 
 private:
     void end_launch();
-    uint32_t multiprocessors() const;
 
     Dispatcher& dispatcher_;
     Tenant& tenant_;

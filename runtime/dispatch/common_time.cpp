@@ -77,7 +77,7 @@ void CommonTime::add(Done& to, const Side& side, double blocks) {
 }
 
 bool CommonTime::told() const {
-    return begun_ && std::all_of(sides_.begin(), sides_.end(), [&](const Side& side) {
+    return begun_ && std::ranges::all_of(sides_, [&](const Side& side) {
                return side.by_rounds(*begun_, last_).has_value();
            });
 }

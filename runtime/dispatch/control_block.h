@@ -18,26 +18,19 @@ namespace smt::runtime::dispatch {
 
 using QuotaTable = std::vector<uint8_t>;  // by SM; kNoQuota: as many as fit
 
-// Device memory for control blocks and their mapping rings. Any thread.
-class ControlMemory {
+// Device memory for control blocks, each with its mapping ring behind it. Any thread.
+class ControlMemory : public MemoryPool {
 public:
-    struct Piece {
-        CUdeviceptr control = 0;
-        CUdeviceptr map = 0;
-    };
-    // `map_entries`: size of each piece's mapping ring, a power of two.
+    static_assert(sizeof(smt::Control) % alignof(smt::Mapping) == 0);
+
+    // `map_entries`: size of each mapping ring, a power of two.
     ControlMemory(const DriverApi& driver, uint32_t map_entries)
-        : controls_(driver, sizeof(smt::Control)),
-          maps_(driver, uint64_t{map_entries} * sizeof(smt::Mapping)),
+        : MemoryPool(driver, sizeof(smt::Control) + uint64_t{map_entries} * sizeof(smt::Mapping)),
           map_entries_(map_entries) {}
 
-    const DriverApi& driver() const { return controls_.driver(); }
     uint32_t map_entries() const { return map_entries_; }
-    CUresult take(Piece* piece);
-    void give(const Piece& piece);
 
 private:
-    MemoryPool controls_, maps_;
     const uint32_t map_entries_;
 };
 
@@ -50,7 +43,7 @@ public:
 
     // On return the block is ready, whatever the last user of its memory enqueued on `control`.
     CUresult open(CUstream control);
-    smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.control); }
+    smt::Control* address() const { return reinterpret_cast<smt::Control*>(base_); }
 
     // Resets everything but the mapping ring, in the order of `stream`.
     CUresult reset(CUstream stream);
@@ -81,15 +74,16 @@ public:
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings, uint64_t* lost);
 
 private:
-    CUdeviceptr at(size_t offset) const { return piece_.control + offset; }
+    CUdeviceptr at(size_t offset) const { return base_ + offset; }
+    CUresult read(CUstream control, size_t offset, void* to, size_t bytes) const;  // waits for the copy
 
     ControlMemory& memory_;
     const DriverApi& driver_;
-    ControlMemory::Piece piece_;
-    uint32_t mapped_ = 0;  // entries read so far
-    uint32_t change_ = 0;  // number of the last change
-    uint32_t said_ = 0;    // last value written to the word's high half
-    bool inside_ = false;  // a stop with kInsideBit was written since the reset
+    CUdeviceptr base_ = 0;  // 0: not open
+    uint32_t mapped_ = 0;   // entries read so far
+    uint32_t change_ = 0;   // number of the last change
+    uint32_t said_ = 0;     // last value written to the word's high half
+    bool inside_ = false;   // a stop with kInsideBit was written since the reset
 };
 
 }  // namespace smt::runtime::dispatch

@@ -11,21 +11,22 @@
 namespace smt::runtime::dispatch {
 
 void Dispatcher::decide() {
-    const Tenant* const solo = solo_.tenant();
-    for (const Member& member : members_) member.stream->tenant().free.store(false);
-    if (policy_.studying()) {  // the decision is made when the study has been learnt
-        solo_.end();
-        return;
-    }
+    const Tenant* const solo = solo_;
+    for (const Member& member : members_)
+        if (&member.stream->tenant() != solo) member.stream->tenant().free.store(false);
+    if (policy_.studying()) return end_unasked();  // the decision is made when the study has been learnt
     std::vector<schedule::Kernel> over;
     take_snapshot(solo, &over);
     const bool decided = (over.empty() || hear_late(std::move(over))) && ask_and_carry_out();
-    solo_.begin(decided ? alone_with_work(solo) : nullptr);
+    const Tenant* const alone = decided ? alone_with_work(solo) : nullptr;
+    if (alone != solo_) end_unasked();
+    solo_ = alone;
+    if (alone) alone->free.store(true);
     if (decided) let_begin();
 }
 
 void Dispatcher::end_unasked() {
-    solo_.end();
+    solo_ = nullptr;
     for (const Member& member : members_) member.stream->tenant().free.store(false);
 }
 
@@ -68,7 +69,7 @@ void Dispatcher::take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>
         }
         return any;
     };
-    if (look_at(false)) solo_.end();
+    if (look_at(false)) end_unasked();
     look_at(true);
     // Behind the looks, in which streams see ends of work.
     snapshot.services.clear();
@@ -112,14 +113,15 @@ const Tenant* Dispatcher::alone_with_work(const Tenant* last) const {
     }
     if (!alone) alone = last;
     const auto restrained = [&](const Member& each) {
-        return &each.stream->tenant() == alone && !each.orders.runs_freely();
+        return &each.stream->tenant() == alone &&
+               (!each.orders.runs_freely() || (each.decided && !each.stream->passes_through()));
     };
-    return std::none_of(members_.begin(), members_.end(), restrained) ? alone : nullptr;
+    return std::ranges::none_of(members_, restrained) ? alone : nullptr;
 }
 
 Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
-    const auto found = std::find_if(members_.begin(), members_.end(),
-                                    [&](const Member& each) { return each.stream->id() == stream; });
+    const auto found =
+        std::ranges::find_if(members_, [&](const Member& each) { return each.stream->id() == stream; });
     return found == members_.end() ? nullptr : &*found;
 }
 

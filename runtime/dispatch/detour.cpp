@@ -20,8 +20,6 @@ void Detour::confine(int multiprocessors) {
     if (SmSetPointer set = supplies_.places_made(multiprocessors)) supply(multiprocessors, std::move(set));
 }
 
-SmSetPointer Detour::make(int multiprocessors) const { return supplies_.places_for(multiprocessors); }
-
 // A wait is for the event's last record, so one event is enough.
 CUresult Detour::order(CUstream first, CUstream then) {
     if (!way_) SMT_TRY(driver_.cuEventCreate(&way_, CU_EVENT_DISABLE_TIMING));
@@ -70,7 +68,7 @@ CUresult Detour::depart(const SmSet* set, const void* kernel, CUstream* where) {
 
 CUresult Detour::come_home() {
     const std::thread::id self = std::this_thread::get_id();
-    if (std::find(threads_.begin(), threads_.end(), self) == threads_.end()) threads_.push_back(self);
+    if (std::ranges::find(threads_, self) == threads_.end()) threads_.push_back(self);
     at_home_.store(threads_.size());
     return go(home_);
 }

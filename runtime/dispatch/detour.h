@@ -42,7 +42,7 @@ namespace smt::runtime::dispatch {
 
 class Supplies;
 
-// Guarded by its stream's lock, but for make(), wants() and any_at_home(), which any thread may call.
+// Guarded by its stream's lock, but for wants() and any_at_home(), which any thread may call.
 class Detour {
 public:
     // Clusters of so many CTAs fit in the smallest set that a driver makes.
@@ -63,7 +63,6 @@ public:
         const int wanted = wanted_.load(std::memory_order_relaxed);
         return wanted == supplied_.load(std::memory_order_relaxed) ? 0 : wanted;
     }
-    SmSetPointer make(int multiprocessors) const;  // may wait for the device; null: there is no such set
     void supply(int multiprocessors, SmSetPointer set) {
         set_ = std::move(set);
         supplied_.store(multiprocessors);

@@ -97,10 +97,10 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     note_decisions();
     end_unasked();
     policy_.adopt(std::move(policy));
-    notes_.note({}, fmt::format("policy {} from now on", policy_.name()));
+    notes_.note({}, fmt::format("policy {} from now on", policy_.traits().name));
     tenants_.forget_attainments();
     weigh_tenants();
-    const std::string reason = fmt::format("policy {} begins", policy_.name());
+    const std::string reason = fmt::format("policy {} begins", policy_.traits().name);
     for (Member& member : members_) {
         if (member.trial) continue;
         give(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
@@ -144,7 +144,7 @@ void Dispatcher::ended(const std::shared_ptr<Tenant>& tenant) {
 
 void Dispatcher::weigh_tenants() {
     device_.watch_launches(tenants_.watched());
-    tenants_.weigh(policy_.stops(), now(), [this](const Tenant& tenant) {
+    tenants_.weigh(policy().stops, now(), [this](const Tenant& tenant) {
         for (const Member& member : members_) {
             if (&member.stream->tenant() == &tenant) member.stream->mark_what_is_there();
         }
@@ -166,8 +166,8 @@ void Dispatcher::join(ManagedStream& stream) {
 
 void Dispatcher::leave(ManagedStream& stream) {
     const WantedMutex::Lock lock(mutex_);
-    const auto left = std::find_if(members_.begin(), members_.end(),
-                                   [&](const Member& each) { return each.stream == &stream; });
+    const auto left =
+        std::ranges::find_if(members_, [&](const Member& each) { return each.stream == &stream; });
     if (left != members_.end()) {
         if (left->trial) notes_.note(stream.tenant(), left->trial->summary());
         notes_.placed(stream.tenant(), stream.placement());
@@ -222,7 +222,7 @@ void Dispatcher::run() {
 void Dispatcher::rest(WantedMutex::Hold& lock) {
     const bool keeps_clock = device_.properties().keeps_clock;
     const schedule::TimePoint begin = schedule::Clock::now();
-    const bool lingers = !keeps_clock && solo_.tenant();
+    const bool lingers = !keeps_clock && solo_;
     const bool news = attention_.to_begins(lingers ? kSoloLingers : schedule::Duration::zero(),
                                            [this] { return pending(); });
     if (news && !keeps_clock) {
@@ -253,8 +253,7 @@ schedule::Duration Dispatcher::poll_interval() {
 }
 
 bool Dispatcher::learning() const {
-    return std::any_of(members_.begin(), members_.end(),
-                       [](const Member& each) { return each.stream->learning(); });
+    return std::ranges::any_of(members_, [](const Member& each) { return each.stream->learning(); });
 }
 
 // Not at every look: reading waits for the GPU.
@@ -297,7 +296,7 @@ bool Dispatcher::look() {
     if (left)
         for (Member& member : members_) member.refill = true;
     notes_.note_if_long({}, "looking how far streams are", begin);
-    if (policy_.watches_pairs()) changed |= watch_pairs();
+    if (policy().explores == schedule::Policy::Explores::kPairs) changed |= watch_pairs();
     refill(now());
     return changed || left || busy < policy_.snapshot().kernels.size();
 }

@@ -48,12 +48,9 @@ public:
     void set_policy(std::unique_ptr<schedule::Policy> policy);
     // What a tenant has from now on. Its streams keep their priority on the device's own scheduler.
     void set_terms(Tenant& tenant, int priority, double weight);
-    // Of the policy (schedule/policy.h). Take no lock: also for a dispatcher that hangs.
-    const char* policy() const { return policy_.name(); }
-    bool short_stops() const { return policy_.short_stops(); }
-    schedule::Duration least_saved() const { return policy_.least_saved(); }
-    bool explores() const { return policy_.explores(); }
-    bool may_stop() const { return policy_.may_stop(); }        // any tenant
+    // Of the policy. Takes no lock: also for a dispatcher that hangs.
+    const schedule::Policy::Traits& policy() const { return policy_.traits(); }
+    bool explores() const { return policy().explores != schedule::Policy::Explores::kNothing; }
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
     // When a session's client has connected, and at the session's end.
@@ -94,8 +91,7 @@ public:
     // Not 0: exactly one tenant is present. The value changes whenever a tenant enters or exits.
     uint64_t alone() const { return tenants_.alone(); }
     void arrived(ManagedStream& stream);  // launches wait, or other tenants wait for its work
-    const Solo& solo() const { return solo_; }
-    void began_unasked();  // a stream in a solo session has begun to work
+    void began_unasked();                 // a stream has begun to work without a decision
     Begins::Counts begins() const { return begins_.counts(); }
     // Launches are kept that follow as the GPU progresses: ManagedStream::poll().
     void kept_back();
@@ -127,7 +123,7 @@ private:
 
     void decide();
     bool ask_and_carry_out();  // false: a study is missing
-    void end_unasked();        // all launches that begin ask
+    void end_unasked();        // all launches that begin ask; ends the solo session
     void let_begin();
     void take_snapshot(const Tenant* solo, std::vector<schedule::Kernel>* over);
     bool hear_late(std::vector<schedule::Kernel>&& over);
@@ -156,7 +152,6 @@ private:
     Supplies supplies_;
 
     Attention attention_;
-    Solo solo_;
     Begins begins_;
     WantedMutex mutex_;  // guards the rest
     PolicyInForce policy_;
@@ -164,6 +159,7 @@ private:
     PairWatch pair_watch_;
     Tenants tenants_;
     std::vector<Member> members_;
+    const Tenant* solo_ = nullptr;  // of the solo session; null: there is none
     QuiesceWindows quiesce_;
     schedule::TimePoint read_again_{};   // earliest next read of mappings
     schedule::TimePoint write_again_{};  // earliest next write of GPU times

@@ -91,7 +91,7 @@ bool DoorForm::worth_stopping(const Work& work) const {
     if (block_ps == 0 || work.done != 0 || work.function->waits) return true;
     const double saved = static_cast<double>(work.left()) *
                          (static_cast<double>(block_ps) - static_cast<double>(kRefusedPs)) / 1e3;
-    return saved > schedule::ns_of(parts_.dispatcher.least_saved());
+    return saved > schedule::ns_of(parts_.dispatcher.policy().least_saved);
 }
 
 CUresult DoorForm::stop(bool /*inside*/) { return doors_.stop(parts_.dispatcher.supplies().control()); }

@@ -17,9 +17,6 @@ public:
     }
     CUresult prepare(const Work& work, bool idle, bool* anew) override;
     CUresult launch(Work& work) override { return launch(work, 0); }
-    CUresult prepare_run(const Work& work, const QuotaTable&, bool* anew) override {
-        return prepare(work, true, anew);
-    }
     CUresult run(Work& work, uint64_t blocks) override;
     bool let_pass() override {
         doors_.end_segment();

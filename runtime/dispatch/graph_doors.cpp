@@ -75,11 +75,6 @@ CUresult GraphDoors::instantiate(unsigned long long flags) {
     return form_.function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-smt::DoorLaunch GraphDoors::door_of(size_t index, uint32_t from) const {
-    const Node& node = nodes_[index];
-    return {base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.step};
-}
-
 DoorPace GraphDoors::pace_of(const Node& node) const {
     const auto block_ps = static_cast<uint64_t>(std::ceil(static_cast<double>(node.block_ps) * scale_));
     return door_pace(uint64_t{node.units} * node.unit, node.unit, node.places, block_ps, node.waits);
@@ -112,7 +107,7 @@ CUresult GraphDoors::set_door(size_t index, uint32_t from) {
     CUDA_KERNEL_NODE_PARAMS parameters{};
     SMT_TRY(driver_.cuGraphKernelNodeGetParams_v2(node.node, &parameters));
     if (!parameters.kernelParams) return CUDA_ERROR_NOT_SUPPORTED;
-    smt::DoorLaunch door = door_of(index, from);
+    smt::DoorLaunch door{base_, words(0) + index * sizeof(uint32_t), kGraphRun, from, node.units, node.step};
     std::vector<void*> each(parameters.kernelParams, parameters.kernelParams + node.parameters);
     each.back() = &door;
     parameters.kernelParams = each.data();

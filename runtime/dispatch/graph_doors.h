@@ -121,7 +121,6 @@ private:
     }
     static uint32_t set_of(uint64_t number) { return 1 + static_cast<uint32_t>(number % kMostLaunches); }
     size_t bytes() const { return nodes_.size() * sizeof(uint32_t); }
-    smt::DoorLaunch door_of(size_t index, uint32_t from) const;
     CUresult set_door(size_t index, uint32_t from);  // of the node, or once instantiated of that
     CUresult set_begin(Node& node, uint32_t from);
     DoorPace pace_of(const Node& node) const;

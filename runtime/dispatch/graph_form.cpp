@@ -24,9 +24,6 @@ CUresult GraphForm::launch(Work& work) {
 
 CUresult GraphForm::stop(bool /*inside*/) { return graph_->stop(parts_.dispatcher.supplies().control()); }
 
-// The words are read when the graph has ended.
-CUresult GraphForm::report(const Work&, const Work&) { return CUDA_SUCCESS; }
-
 CUresult GraphForm::collect(const Work& first) {
     first_ = first.run;
     return graph_->settle(parts_.dispatcher.device().errands(), first.run, done_.data());

@@ -19,13 +19,8 @@ public:
     }
     CUresult prepare(const Work& work, bool idle, bool* anew) override;
     CUresult launch(Work& work) override;
-    CUresult prepare_run(const Work& work, const QuotaTable&, bool* anew) override {
-        return prepare(work, true, anew);
-    }
-    CUresult run(Work& work, uint64_t) override { return launch(work); }
     CUresult stop(bool inside) override;
-    CUresult report(const Work& first, const Work& last) override;
-    CUresult collect(const Work& first) override;
+    CUresult collect(const Work& first) override;  // there is no report: reads the words
     void settle(Work& work) override;
 
 private:

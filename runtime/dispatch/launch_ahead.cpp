@@ -54,8 +54,8 @@ void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::T
 }
 
 std::optional<schedule::TimePoint> LaunchAhead::end(const Works& in_flight) const {
-    const bool known = std::all_of(in_flight.begin(), in_flight.end(),
-                                   [](const Work& each) { return each.queued().block_ps() != 0; });
+    const bool known =
+        std::ranges::all_of(in_flight, [](const Work& each) { return each.queued().block_ps() != 0; });
     return time_ != Duration::zero() && known ? std::optional(since_ + all_) : std::nullopt;
 }
 

@@ -52,8 +52,10 @@ public:
     virtual CUresult prepare(const Work& work, bool idle, bool* anew) = 0;
     virtual CUresult launch(Work& work) = 0;  // all that is left of it, if Work::covered can say so much
     // The same in quota mode. `blocks`: a range, the next so many (0: all that are left).
-    virtual CUresult prepare_run(const Work& work, const QuotaTable& quotas, bool* anew) = 0;
-    virtual CUresult run(Work& work, uint64_t blocks) = 0;
+    virtual CUresult prepare_run(const Work& work, const QuotaTable& /*quotas*/, bool* anew) {
+        return prepare(work, true, anew);
+    }
+    virtual CUresult run(Work& work, uint64_t /*blocks*/) { return launch(work); }
 
     // Another operation follows what is in flight. True: a stop leaves that alone from now on. False: a stop
     // has to wait for its end.
@@ -64,8 +66,8 @@ public:
     // All launches that are in flight, or the run. `inside`: blocks that can be begun anew are ended.
     virtual CUresult stop(bool inside) = 0;
     // Enqueues a report of how far launches got, from the first to the last in flight.
-    virtual CUresult report(const Work& first, const Work& last) = 0;
-    // The report is there. `first`: as in report().
+    virtual CUresult report(const Work& /*first*/, const Work& /*last*/) { return CUDA_SUCCESS; }
+    // The report is there, or all of them have ended. `first`: as in report().
     virtual CUresult collect(const Work& first) = 0;
     virtual void settle(Work& work) = 0;  // accounts for a launch that has ended or was stopped
     virtual void settle_run(Work& work, bool /*halted*/) { settle(work); }  // for the run of quota mode

@@ -80,21 +80,13 @@ bool ManagedStream::will_endure(const Work& work) {
     const LaunchQueue::Works& in_flight = queue_.in_flight();
     if (in_flight.empty() || in_flight.back().endures) return true;
     const std::optional<schedule::TimePoint> end = queue_.expected_end();
-    return end && *end - dispatcher_.now() <= dispatcher_.least_saved() && form.let_pass();
+    return end && *end - dispatcher_.now() <= dispatcher_.policy().least_saved && form.let_pass();
 }
 
 // When the GPU reaches the marker, everything before it is over.
-CUresult ManagedStream::mark() {
+CUresult ManagedStream::mark(CUresult (Markers::*how)()) {
     markers_.at(detour_.where());
-    SMT_TRY(markers_.mark());
-    queue_.marked(markers_.last());
-    return CUDA_SUCCESS;
-}
-
-// The same where its end is polled for.
-CUresult ManagedStream::mark_by_write() {
-    markers_.at(detour_.where());
-    SMT_TRY(markers_.mark_by_write());
+    SMT_TRY((markers_.*how)());
     queue_.marked(markers_.last());
     return CUDA_SUCCESS;
 }
@@ -103,7 +95,7 @@ CUresult ManagedStream::mark_by_write() {
 // after later writes on the control stream.
 CUresult ManagedStream::get_ready() {
     samples_.forget();
-    const CUresult status = mark_by_write();
+    const CUresult status = mark(&Markers::mark_by_write);
     preemptor_.set_ready(markers_.last());
     return status;
 }
@@ -230,7 +222,8 @@ bool ManagedStream::stop_in_flight() {
     if (form.stop(inside) != CUDA_SUCCESS) return false;
     // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
     // is unknown what has run; the context is lost then.
-    if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS || mark_by_write() != CUDA_SUCCESS)
+    if (form.report(in_flight.front(), in_flight.back()) != CUDA_SUCCESS ||
+        mark(&Markers::mark_by_write) != CUDA_SUCCESS)
         client_ = Client::kGone;
     preemptor_.begin_stop({said, learner_.last().name, false, inside});
     preemptor_.take(Event::kStop, dispatcher_.now());
@@ -247,7 +240,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     SMT_TRY(form.prepare_run(work, quotas, &anew));
     if (anew) SMT_TRY(get_ready());
     SMT_TRY(form.run(work, blocks));
-    SMT_TRY(mark_by_write());
+    SMT_TRY(mark(&Markers::mark_by_write));
     work.issued = dispatcher_.now();
     preemptor_.take(Event::kRun, work.issued);
     settle_account();

@@ -176,8 +176,7 @@ private:
     // With mutex_ held, as all below.
     CUresult issue(Work&& work);
     bool will_endure(const Work& work);
-    CUresult mark();
-    CUresult mark_by_write();
+    CUresult mark(CUresult (Markers::*how)() = &Markers::mark);  // by write where it is polled for
     CUresult mark_before(uint64_t* before);
     void look_at_tickets();
     CUresult get_ready();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "profiler/store/profile.h"
@@ -80,46 +81,34 @@ private:
     std::map<std::pair<const profiles::KnownKernel*, profiler::Placement>, int> tries_;
 };
 
-class Halves final : public Decider {
+// All runs with the same CTAs on each SM: half of those that fit, or, in slices of `blocks_per_sm` blocks for
+// each SM, as many as a slice has blocks.
+class Evenly final : public Decider {
 public:
-    explicit Halves(Sms sms) : sms_(std::move(sms)) {}
+    Evenly(std::optional<uint64_t> blocks_per_sm, Sms sms)
+        : blocks_per_sm_(blocks_per_sm), sms_(std::move(sms)) {}
 
     Step next(const View& view) override {
         if (view.kernel.state != Seen::kWaiting) return {};
         if (!view.kernel.managed || view.kernel.ctas_per_sm <= 0) return {What::kPassThrough};
-        ++launches_;
-        return {What::kRun, even_table(sms_, sms_.places.size(), std::max(1, view.kernel.ctas_per_sm / 2))};
-    }
-    std::string summary() const override {
-        return fmt::format("kept to half of the places in {} runs", launches_);
-    }
-
-private:
-    const Sms sms_;
-    uint64_t launches_ = 0;
-};
-
-class Slices final : public Decider {
-public:
-    Slices(uint64_t blocks_per_sm, Sms sms) : blocks_per_sm_(blocks_per_sm), sms_(std::move(sms)) {}
-
-    Step next(const View& view) override {
-        if (view.kernel.state != Seen::kWaiting) return {};
-        if (!view.kernel.managed || view.kernel.ctas_per_sm <= 0) return {What::kPassThrough};
-        ++slices_;
-        const uint64_t fit = static_cast<uint64_t>(view.kernel.ctas_per_sm),
-                       ctas = blocks_per_sm_ ? std::min(blocks_per_sm_, fit) : fit;
+        ++runs_;
+        const auto fit = static_cast<uint64_t>(view.kernel.ctas_per_sm), slice = blocks_per_sm_.value_or(0),
+                   ctas = !blocks_per_sm_ ? std::max<uint64_t>(1, fit / 2)
+                          : slice         ? std::min(slice, fit)
+                                          : fit;
         return {What::kRun, even_table(sms_, sms_.places.size(), static_cast<int>(ctas)),
-                blocks_per_sm_ * sms_.places.size()};
+                slice * sms_.places.size()};
     }
     std::string summary() const override {
-        return fmt::format("in slices of {} blocks a multiprocessor: {} slices", blocks_per_sm_, slices_);
+        return blocks_per_sm_
+                   ? fmt::format("in slices of {} blocks a multiprocessor: {} slices", *blocks_per_sm_, runs_)
+                   : fmt::format("kept to half of the places in {} runs", runs_);
     }
 
 private:
-    const uint64_t blocks_per_sm_;
+    const std::optional<uint64_t> blocks_per_sm_;  // nothing: halves
     const Sms sms_;
-    uint64_t slices_ = 0;
+    uint64_t runs_ = 0;
 };
 
 // Time for a run's workers to begin, and for the last workers of earlier work to leave.
@@ -195,10 +184,11 @@ std::unique_ptr<Decider> Experiments::on(const Tenant& tenant, uint64_t stream) 
     const Trial& trial = tenant.trial;
     Sms sms{device_.multiprocessors, places_of(tenant, device_.multiprocessors)};
     if ((trial.stress & kQuotasOnly) == kSlicesOnly)
-        return std::make_unique<Slices>(trial.stress & (kSlicesOnly - 1), std::move(sms));
+        return std::make_unique<Evenly>(trial.stress & (kSlicesOnly - 1), std::move(sms));
     if (trial.stress) return make_stress(trial.stress + stream, std::move(sms));
     if (trial.sweeps()) return std::make_unique<Sweep>(std::move(sms));
-    if (trial.measures == Trial::Measures::kHalves) return std::make_unique<Halves>(std::move(sms));
+    if (trial.measures == Trial::Measures::kHalves)
+        return std::make_unique<Evenly>(std::nullopt, std::move(sms));
     if (!plan_)
         plan_ = std::make_shared<Pairing>(device_, least_window_, [] { return schedule::Clock::now(); });
     return std::make_unique<SideBySide>(plan_, stream, std::move(sms));

@@ -45,7 +45,7 @@ void Pairing::look_for_company(const Seat& seat) {
     if (!seat.works) return;
     const TimePoint now = host_clock_();
     if (!waits_) waits_ = now;
-    met_ = now - *waits_ >= kCompany || std::any_of(seats_.begin(), seats_.end(), [&](const auto& each) {
+    met_ = now - *waits_ >= kCompany || std::ranges::any_of(seats_, [&](const auto& each) {
                return each.second.works && each.second.kernel.session != seat.kernel.session;
            });
 }
@@ -177,8 +177,8 @@ void Pairing::count(TimePoint now) {
 }
 
 bool Pairing::others_work() const {
-    return std::any_of(seats_.begin(), seats_.end(),
-                       [&](const auto& each) { return each.second.works && !counts(each.first); });
+    return std::ranges::any_of(seats_,
+                               [&](const auto& each) { return each.second.works && !counts(each.first); });
 }
 
 // Ends the window if it has enough, or has taken too long.
@@ -186,11 +186,11 @@ void Pairing::judge() {
     Pair& pair = *current_->pair;
     const std::array<CommonTime::Done, 2> done = pair.time.done();
     const Duration time = pair.time.time();
-    const bool enough =
-        time >= least_ && std::all_of(done.begin(), done.end(),
-                                      [](const CommonTime::Done& each) { return each.rounds >= kRounds; });
+    const bool enough = time >= least_ && std::ranges::all_of(done, [](const CommonTime::Done& each) {
+                            return each.rounds >= kRounds;
+                        });
     const bool fruitless =
-        std::any_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds < 1; });
+        std::ranges::any_of(done, [](const CommonTime::Done& each) { return each.rounds < 1; });
     if (enough) {
         for (size_t i = 0; i < 2; ++i) {
             const auto blocks = static_cast<uint64_t>(std::llround(done[i].blocks));
@@ -225,12 +225,12 @@ void Pairing::end_window() {
 // ---- For the journal
 
 std::string Pairing::missing(const Pair& pair) const {
-    const auto left = std::count_if(pair.combinations.begin(), pair.combinations.end(),
-                                    [&](const Blocks& ctas) { return windows(pair, ctas) < kWindows; });
-    const bool fails = std::any_of(pair.failed.begin(), pair.failed.end(),
-                                   [](const auto& each) { return each.second >= kTries; });
-    const bool few = std::any_of(pair.combinations.begin(), pair.combinations.end(),
-                                 [&](const Blocks& ctas) { return few_blocks(pair, ctas); });
+    const auto left = std::ranges::count_if(
+        pair.combinations, [&](const Blocks& ctas) { return windows(pair, ctas) < kWindows; });
+    const bool fails =
+        std::ranges::any_of(pair.failed, [](const auto& each) { return each.second >= kTries; });
+    const bool few =
+        std::ranges::any_of(pair.combinations, [&](const Blocks& ctas) { return few_blocks(pair, ctas); });
     if (left == 0) return "";
     return fmt::format("{} of {} combinations of {} and {}{}", left, pair.combinations.size(),
                        pair.sides[0].known->symbol(), pair.sides[1].known->symbol(),

@@ -134,7 +134,7 @@ uint64_t PersistentForm::expected_block_ns(const Work& work) const {
 SaturatingCtas::Try PersistentForm::ctas_for(const Work& work, uint32_t fits) const {
     const bool known = work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
     const bool quick =
-        parts_.tenant.preemptible.load(std::memory_order_relaxed) && parts_.dispatcher.short_stops();
+        parts_.tenant.preemptible.load(std::memory_order_relaxed) && parts_.dispatcher.policy().short_stops;
     if (!known || !quick || parts_.tenant.trial.sets_quotas()) return {fits, false};
     return work.function->enough.next(fits);
 }

@@ -41,8 +41,8 @@ void Placement::end() {
 // A worker has its place from `began` to `ended`. A worker that comes as another goes takes over its place.
 void Placement::judge(uint8_t quota, std::vector<smt::Mapping>& workers) {
     if (quota == smt::kNoQuota) return;
-    std::sort(workers.begin(), workers.end(),
-              [](const smt::Mapping& a, const smt::Mapping& b) { return a.began < b.began; });
+    std::ranges::sort(workers,
+                      [](const smt::Mapping& a, const smt::Mapping& b) { return a.began < b.began; });
     std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> ends;
     for (const smt::Mapping& each : workers) {
         while (!ends.empty() && ends.top() <= each.began) ends.pop();

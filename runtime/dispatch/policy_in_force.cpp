@@ -18,14 +18,9 @@ void PolicyInForce::adopt(std::unique_ptr<schedule::Policy> policy) {
     }
     policy_ = std::move(policy);
     if (const auto earlier = retired_.extract(policy_->name())) policy_->recall(*earlier.mapped());
-    ++policies_;
     study_ = nullptr;
     studying_ = false;  // the study under way is of no use to the new policy
-    short_stops_.store(policy_->short_stops());
-    explores_.store(policy_->explores() != schedule::Policy::Explores::kNothing);
-    least_saved_.store(policy_->least_saved());
-    may_stop_.store(policy_->stops() != schedule::Policy::Stops::kNone);
-    name_.store(policy_->name().data());
+    traits_.store(&adopted_.emplace_back(policy_->traits()), std::memory_order_release);
     if (recorder_) recorder_->choose(policy_->name());
 }
 
@@ -48,12 +43,12 @@ std::optional<schedule::Decision> PolicyInForce::ask(TimePoint now) {
 
 bool PolicyInForce::study(std::unique_lock<std::mutex>& lock) {
     if (!study_) return false;
-    const uint64_t policy = policies_;
+    const size_t policies = adopted_.size();
     std::unique_ptr<schedule::Study> study = std::move(study_);
     lock.unlock();
     study->run();
     lock.lock();
-    if (policy != policies_) return true;  // another policy was set meanwhile, and has decided
+    if (policies != adopted_.size()) return true;  // another policy was set meanwhile, and has decided
     policy_->learn(std::move(study));
     studying_ = false;
     return true;

@@ -1,11 +1,10 @@
 // The policy in force: it is asked with a snapshot, runs its studies, is timed, and recorded.
 //
-// Not thread-safe, but for name(), short_stops(), explores() and least_saved(): the dispatcher's lock guards
-// the rest.
+// Not thread-safe, but for traits(): the dispatcher's lock guards the rest.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,15 +29,11 @@ public:
     void adopt(std::unique_ptr<schedule::Policy> policy);       // recalls the last one of its name
     void record(std::unique_ptr<schedule::Recorder> recorder);  // every decision from now on
 
-    const char* name() const { return name_.load(); }
-    schedule::Duration least_saved() const { return least_saved_.load(std::memory_order_relaxed); }
-    bool short_stops() const { return short_stops_.load(std::memory_order_relaxed); }
-    bool explores() const { return explores_.load(std::memory_order_relaxed); }
-    bool may_stop() const { return may_stop_.load(std::memory_order_relaxed); }  // any tenant
-    schedule::Policy::Stops stops() const { return policy_->stops(); }
+    const schedule::Policy::Traits& traits() const { return *traits_.load(std::memory_order_acquire); }
     // Streams are sampled: the policy goes by the progress of kernels.
-    bool watches_pairs() const { return policy_->explores() == schedule::Policy::Explores::kPairs; }
-    bool samples() const { return policy_->follows_launches(); }
+    bool samples() const {
+        return traits().stops == schedule::Policy::Stops::kAny && traits().follows_launches;
+    }
     bool leaves_alone() const { return policy_->leaves_alone(); }  // after ask()
     bool lets_begin(const Tenant& tenant) const {                  // likewise
         return policy_->lets_begin(tenant.name, tenant.priority);
@@ -63,10 +58,8 @@ public:
 private:
     std::unique_ptr<schedule::Policy> policy_;
     std::map<std::string_view, std::unique_ptr<schedule::Policy>> retired_;  // the last of each name
-    uint64_t policies_ = 0;                                                  // number of policies so far
-    std::atomic<bool> short_stops_{false}, may_stop_{false}, explores_{false};
-    std::atomic<schedule::Duration> least_saved_{};
-    std::atomic<const char*> name_{nullptr};        // policies' names are literals
+    std::deque<schedule::Policy::Traits> adopted_;                           // of all policies so far
+    std::atomic<const schedule::Policy::Traits*> traits_{nullptr};
     std::unique_ptr<schedule::Study> study_;        // a decision waits for it
     bool studying_ = false;                         // until it has been run and learnt
     Durations asking_, decisions_;                  // Policy::decide() alone, and whole decisions

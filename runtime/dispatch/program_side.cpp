@@ -155,7 +155,7 @@ void ManagedStream::left_home() {
 void ManagedStream::supply_detour() {
     const int multiprocessors = detour_.wants();
     if (!multiprocessors) return;
-    SmSetPointer set = detour_.make(multiprocessors);
+    SmSetPointer set = dispatcher_.supplies().places_for(multiprocessors);
     const Lock lock = spin_lock(mutex_);
     if (detour_.wants() == multiprocessors) detour_.supply(multiprocessors, std::move(set));
 }

@@ -37,7 +37,7 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (!work.function->abilities().quota) return work.fits;
     if (work.tickets.count && !preemptor_.in_quota_mode()) return work.ctas;
-    const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
+    const bool all = !dispatcher_.policy().short_stops || work.function->reuse == Reuse::kNever ||
                      work.left() <= uint64_t{work.fits} * multiprocessors_of(*tenant_, dispatcher_);
     return all ? work.fits : work.function->enough.found(work.fits);
 }
@@ -74,7 +74,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
 bool ManagedStream::begins_unasked() const {
     const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) ||
                       tenant_->preemptor.load(std::memory_order_relaxed);
-    return asks && (dispatcher_.solo().of(*tenant_) || tenant_->free.load());
+    return asks && tenant_->free.load();
 }
 
 void ManagedStream::begin_unasked(const Abilities& can) {

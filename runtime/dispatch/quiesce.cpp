@@ -36,8 +36,7 @@ uint64_t QuiesceWindows::begin(uint32_t session, TimePoint now) {
 }
 
 bool QuiesceWindows::waits(uint64_t call) const {
-    return std::any_of(calls_.begin(), calls_.end(),
-                       [&](const Call& each) { return each.number == call && each.waits; });
+    return std::ranges::any_of(calls_, [&](const Call& each) { return each.number == call && each.waits; });
 }
 
 // The thread that tells may be in the driver, or run a study.
@@ -50,8 +49,7 @@ void QuiesceWindows::await(uint64_t call, std::unique_lock<std::mutex>& lock, bo
 }
 
 bool QuiesceWindows::end(uint64_t call, TimePoint now) {
-    const auto mine =
-        std::find_if(calls_.begin(), calls_.end(), [&](const Call& each) { return each.number == call; });
+    const auto mine = std::ranges::find_if(calls_, [&](const Call& each) { return each.number == call; });
     last_ = mine->session;
     calls_.erase(mine);
     if (calls_.empty()) lingers_ = std::min(now + kLingers, until_);
@@ -88,7 +86,7 @@ auto QuiesceWindows::look(TimePoint now, bool all_told) -> News {
 uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     if (!device_.properties().loads_wait) return 0;
     WantedMutex::Hold lock = mutex_.hold();
-    const bool stops_any = policy_.stops() == schedule::Policy::Stops::kAny;
+    const bool stops_any = policy().stops == schedule::Policy::Stops::kAny;
     if (frees && !stops_any && !tenants_.any_above(tenant.priority)) return 0;
     if (frees) await_window(lock, tenant);
     end_unasked();
@@ -118,8 +116,7 @@ void Dispatcher::await_window(WantedMutex::Hold& lock, const Tenant& tenant) {
     };
     while (!device_.properties().keeps_clock && tenant.awaited < QuiesceWindows::kMostPerTenant) {
         const schedule::Duration rest = quiesce_.until_next(now());
-        if (rest == schedule::Duration::zero() || std::none_of(members_.begin(), members_.end(), would_stop))
-            return;
+        if (rest == schedule::Duration::zero() || std::ranges::none_of(members_, would_stop)) return;
         tenant.awaited += rest;
         lock.unlock();
         std::this_thread::sleep_for(rest);
@@ -144,8 +141,8 @@ bool Dispatcher::quiesces(const Member& member) const {
 // Called by the dispatcher's thread between looks, and by a thread that begins a window.
 void Dispatcher::look_at_windows() {
     if (!quiesce_.open()) return;
-    const bool all_told = std::none_of(members_.begin(), members_.end(),
-                                       [&](const Member& each) { return each.behind && quiesces(each); });
+    const bool all_told =
+        std::ranges::none_of(members_, [&](const Member& each) { return each.behind && quiesces(each); });
     const QuiesceWindows::News news = quiesce_.look(now(), all_told);
     // The policy names all streams that wait and should not. While a study runs, the earlier orders hold.
     if (news.resumes) decide();

@@ -69,9 +69,8 @@ std::string ranges(const std::vector<uint32_t>& numbers) {
 std::string SmSet::text() const {
     if (multiprocessors_.empty())
         return fmt::format("{} multiprocessors (the device was too busy to say which)", count_);
-    if (multiprocessors_.size() < count_)
-        return fmt::format("{} multiprocessors (seen: {})", count_, ranges(multiprocessors_));
-    return fmt::format("{} multiprocessors ({})", count_, ranges(multiprocessors_));
+    return fmt::format("{} multiprocessors ({}{})", count_, multiprocessors_.size() < count_ ? "seen: " : "",
+                       ranges(multiprocessors_));
 }
 
 SmSetPointer SmSets::take(unsigned least, std::string* why) {

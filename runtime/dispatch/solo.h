@@ -3,11 +3,12 @@
 // A stream that the GPU has caught up with asks the policy before it launches. Programs that wait for each
 // result have only such launches, and a decision takes several times as long as the launch. While no other
 // tenant has work its outcome is known, if the policy says so (Policy::leaves_alone()). So each decision
-// names the tenant that is alone with work. Launches of that tenant take no lock but their stream's.
+// names the tenant that is alone with work, and that tenant is free (Tenant::free): its launches take no lock
+// but their stream's.
 //
 //     a launch of that tenant           a decision, when another tenant has launched
 //     locks its stream                  looks for work in all other streams: there is some
-//     looks whether the session lasts   ends the session
+//     looks whether it is free          ends the session: the tenant is not free any more
 //     issues the launch, and unlocks    locks each stream of that tenant, and looks for work
 //
 // If the launch has the stream's lock first, the decision sees its work. Otherwise the launch sees that the
@@ -17,33 +18,14 @@
 // a while after it. Work that is over before it was seen is presented to the policy at the next decision, as
 // if it still ran: policies go by when tenants have had work.
 //
-// Beside others a tenant may begin likewise if it is free (Tenant::free): the policy says after each decision
-// that nothing it launches would change one (Policy::lets_begin()). Each decision takes that back before it
-// looks at any stream.
-//
-// Any thread.
+// Beside others a tenant is free if the policy says after a decision that nothing it launches would change
+// one (Policy::lets_begin()). Each decision takes that back before it looks at any stream.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/dispatch/tenants.h"
-
 namespace smt::runtime::dispatch {
-
-class Solo {
-public:
-    // For the dispatcher, with its lock. Null: none.
-    void begin(const Tenant* tenant) { tenant_.store(tenant, std::memory_order_relaxed); }
-    void end() { begin(nullptr); }  // before it looks at the tenant's streams
-    const Tenant* tenant() const { return tenant_.load(std::memory_order_relaxed); }
-
-    // For a stream of the tenant, with the stream's lock, which orders this behind end().
-    bool of(const Tenant& tenant) const { return this->tenant() == &tenant; }
-
-private:
-    std::atomic<const Tenant*> tenant_{nullptr};  // compared only
-};
 
 // How many streams have begun to work: by a question to the policy, or without one. Any thread.
 class Begins {

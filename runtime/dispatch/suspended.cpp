@@ -56,7 +56,7 @@ bool Dispatcher::at_rest(const Tenant& tenant, uint32_t* runs) {
 
 bool Dispatcher::holds_back(const Tenant& tenant) {
     const WantedMutex::Lock lock(mutex_);
-    return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return std::ranges::any_of(members_, [&](const Member& member) {
         schedule::Kernel kernel;
         return &member.stream->tenant() == &tenant && member.stream->describe(&kernel);
     });

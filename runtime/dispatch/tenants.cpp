@@ -50,8 +50,8 @@ void Tenants::note_company() {
 void Tenants::weigh(Stops stops, schedule::TimePoint now, const std::function<void(const Tenant&)>& begins) {
     for (const Pointer& tenant : present_) {
         const auto beside = [&](const auto& stops_for) {
-            return std::any_of(present_.begin(), present_.end(),
-                               [&](const Pointer& other) { return other != tenant && stops_for(*other); });
+            return std::ranges::any_of(
+                present_, [&](const Pointer& other) { return other != tenant && stops_for(*other); });
         };
         const bool preemptible =
             tenant->tried() || beside([&](const Tenant& other) { return may_stop(stops, *tenant, other); });
@@ -76,8 +76,8 @@ void Tenants::forget_attainments() {
 }
 
 Tenant* Tenants::find(uint32_t session) const {
-    const auto found = std::find_if(present_.begin(), present_.end(),
-                                    [&](const Pointer& each) { return each->session == session; });
+    const auto found =
+        std::ranges::find_if(present_, [&](const Pointer& each) { return each->session == session; });
     return found == present_.end() ? nullptr : found->get();
 }
 
@@ -88,8 +88,7 @@ void Tenants::list_urgent(std::vector<schedule::Urgent>& urgent) const {
 }
 
 bool Tenants::any_above(int priority) const {
-    return std::any_of(present_.begin(), present_.end(),
-                       [&](const Pointer& each) { return each->priority > priority; });
+    return std::ranges::any_of(present_, [&](const Pointer& each) { return each->priority > priority; });
 }
 
 }  // namespace smt::runtime::dispatch

@@ -46,7 +46,7 @@ struct Tenant {
     SmSetPointer places;
     std::atomic<bool> preemptible{false};   // its launches may be stopped, or limited to fewer CTAs
     std::atomic<bool> preemptor{false};     // launches of other tenants wait for the end of its own
-    mutable std::atomic<bool> free{false};  // its launches begin without a decision, beside others (solo.h)
+    mutable std::atomic<bool> free{false};  // its launches begin without a decision (solo.h)
     schedule::TimePoint preemptor_since{};  // since when; guarded by the dispatcher's lock
     mutable schedule::Duration awaited{};   // sum of its waits for quiesce windows; likewise
     Parking parking;                        // Dispatcher::suspend()

@@ -41,8 +41,8 @@ UnmanagedWindow::Number UnmanagedWindow::try_take(uint64_t stream, uint64_t key,
 void UnmanagedWindow::give(Number number, schedule::Duration took) {
     {
         std::lock_guard lock(mutex_);
-        auto flight = std::find_if(flights_.begin(), flights_.end(),
-                                   [&](const Flight& each) { return each.number == number; });
+        auto flight =
+            std::ranges::find_if(flights_, [&](const Flight& each) { return each.number == number; });
         if (flight == flights_.end()) return;
         if (took > schedule::Duration::zero()) {
             if (known_.size() >= kMostKnown) known_.clear();  // keys of graphs that are gone, mostly

@@ -14,8 +14,7 @@ uint64_t WaitList::add(const Place& place, WaitWords nodes) {
 }
 
 void WaitList::remove(uint64_t number) {
-    const auto wait =
-        std::find_if(waits_.begin(), waits_.end(), [&](const Wait& each) { return each.number == number; });
+    const auto wait = std::ranges::find_if(waits_, [&](const Wait& each) { return each.number == number; });
     if (wait == waits_.end()) return;
     wait->pending->store(0, std::memory_order_release);
     waits_.erase(wait);
@@ -31,8 +30,7 @@ void WaitList::end(uint64_t number) {
 
 bool WaitList::holds_up() const {
     const WaitWords& nodes = waits_.front().nodes;
-    return nodes.empty() ||
-           std::any_of(nodes.begin(), nodes.end(), [](const WaitWord& node) { return node.waits(); });
+    return nodes.empty() || std::ranges::any_of(nodes, [](const WaitWord& node) { return node.waits(); });
 }
 
 WaitWord WaitList::last() const { return waits_.empty() ? WaitWord{} : WaitWord{waits_.back().pending, 0}; }

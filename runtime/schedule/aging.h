@@ -41,7 +41,7 @@ public:
         Duration wait{};
         for (size_t i = 0; i < kernels.size(); ++i) {
             const Kernel* const each = kernels[i];
-            if (each->id == id_ && each->launch == launch_ && now < until_) holder = each;
+            if (each->name() == turn_ && now < until_) holder = each;
             if (each->state != Kernel::State::kWaiting || (longest && now - seen_[i].got_done <= wait))
                 continue;
             longest = each;
@@ -50,8 +50,7 @@ public:
         if (holder) return holder;
         until_ = {};
         if (!longest || wait < knobs_.starvation_timeout) return nullptr;
-        id_ = longest->id;
-        launch_ = longest->launch;
+        turn_ = longest->name();
         until_ = now + knobs_.boost;
         return longest;
     }
@@ -69,7 +68,8 @@ public:
 
 private:
     struct Seen {
-        uint64_t id, launch, blocks_done;
+        LaunchName name;
+        uint64_t blocks_done;
         TimePoint got_done;
     };
 
@@ -80,13 +80,12 @@ private:
         size_t next = 0;
         for (const Kernel* each : kernels) {
             const bool waits = each->state == Kernel::State::kWaiting;
-            const size_t place = find_from(before_, next, [&](const Seen& one) {
-                return one.id == each->id && one.launch == each->launch;
-            });
+            const size_t place =
+                find_from(before_, next, [&](const Seen& one) { return one.name == each->name(); });
             const bool ran = !waits && now - each->since >= kRan;
             const bool nothing =
                 place < before_.size() && before_[place].blocks_done == each->blocks_done && !ran;
-            seen_.push_back({each->id, each->launch, each->blocks_done,
+            seen_.push_back({each->name(), each->blocks_done,
                              nothing ? before_[place].got_done
                              : waits ? std::min(each->since, now)
                                      : now});
@@ -95,7 +94,7 @@ private:
 
     AgingKnobs knobs_;
     std::vector<Seen> seen_, before_;  // the kernels of the last call of boosted(), and of the one before
-    uint64_t id_ = 0, launch_ = 0;
+    LaunchName turn_{};
     TimePoint until_{};  // in the past: no kernel has the turn
 };
 

@@ -64,8 +64,7 @@ double remaining_ns(const Kernel& kernel, const Device& device, int most, int ct
     if (!has_times(kernel)) return remaining_ns(kernel, device, most) * most / std::max(1, ctas);
     // The largest configuration with at most `ctas`.
     const auto& known = kernel.profile->configurations;
-    auto after =
-        std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.ctas_per_sm > ctas; });
+    auto after = std::ranges::find_if(known, [&](const auto& each) { return each.ctas_per_sm > ctas; });
     return configured_ns(kernel, after == known.begin() ? *after : *std::prev(after));
 }
 

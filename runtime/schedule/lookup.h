@@ -39,9 +39,7 @@ size_t find_near(const std::vector<Entry>& entries, size_t& place, const IsIt& i
 template <class Entry>
 class Recent {
 public:
-    bool contains(const Entry& entry) const {
-        return std::find(entries_.begin(), entries_.end(), entry) != entries_.end();
-    }
+    bool contains(const Entry& entry) const { return std::ranges::find(entries_, entry) != entries_.end(); }
     void note(const Entry& entry) {
         if (contains(entry)) return;
         if (entries_.size() == kMost) entries_.erase(entries_.begin());

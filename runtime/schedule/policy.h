@@ -30,23 +30,31 @@ public:
 class Policy {
 public:
     virtual ~Policy() = default;
-    virtual std::string_view name() const = 0;
     // Which tenants the policy may ever stop or give a quota. Launches of other tenants need no bookkeeping.
     // kBestEffort: tenants without a target, for those that have one.
     enum class Stops { kNone, kLessUrgent, kBestEffort, kAny };
-    virtual Stops stops() const = 0;
-    // Whether stops should be short and launches should leave room for newcomers: launches then use the
-    // saturating CTA count. Finding it costs each program some slow launches (dispatch/saturating_ctas.h).
-    virtual bool short_stops() const { return true; }
-    // A stop within a launch is of use if it saves so much time. Shorter launches with doors run to their
-    // end: to ask at the door costs a launch of many short CTAs up to a third of its time.
-    virtual Duration least_saved() const { return Duration::zero(); }
-    // decide() is called for each launch, not only when kernels come, go and stop.
-    virtual bool follows_launches() const { return stops() == Stops::kAny; }
     // What it tries out of kernels that it does not know (policies/exploration.h). Their profiles are there
     // from the beginning then. kPairs: what two of them get done side by side is learnt, too.
     enum class Explores { kNothing, kKernels, kPairs };
-    virtual Explores explores() const { return Explores::kNothing; }
+    // What it is, whatever it sees.
+    struct Traits {
+        const char* name;
+        Stops stops;
+        // Whether stops should be short and launches should leave room for newcomers: launches then use the
+        // saturating CTA count. Finding it costs each program some slow launches
+        // (dispatch/saturating_ctas.h).
+        bool short_stops = true;
+        // A stop within a launch is of use if it saves so much time. Shorter launches with doors run to their
+        // end: to ask at the door costs a launch of many short CTAs up to a third of its time.
+        Duration least_saved{};
+        // Of one that may stop any tenant: decide() is called for each launch, not only when kernels come, go
+        // and stop.
+        bool follows_launches = true;
+        Explores explores = Explores::kNothing;
+    };
+    const Traits& traits() const { return traits_; }
+    std::string_view name() const { return traits_.name; }
+
     // After decide(): whether the tenant of all the kernels, if there is but one, goes on as it is, whatever
     // it launches, until another tenant has work. Then its launches begin without a decision, and decide()
     // hears of them soon after (dispatch/solo.h).
@@ -71,11 +79,12 @@ public:
     virtual void recall(Policy& /*earlier*/) {}
 
 protected:
-    explicit Policy(const AgingKnobs& aging = {}) : knobs_(aging) {}
+    explicit Policy(const Traits& traits, const AgingKnobs& aging = {}) : traits_(traits), knobs_(aging) {}
     // The starvation guard. Each group of kernels has a turn of its own.
     Aging& aging(int group = 0) { return aging_.try_emplace(group, knobs_).first->second; }
 
 private:
+    const Traits traits_;
     Wanted wanted_;
     const AgingKnobs knobs_;
     std::map<int, Aging> aging_;

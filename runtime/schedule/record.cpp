@@ -90,8 +90,8 @@ private:
 };
 
 void put_text(std::string& to, std::string_view text) {
-    const bool plain = std::all_of(text.begin(), text.end(),
-                                   [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
+    const bool plain =
+        std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
     if (plain)
         ((to += '"') += text) += '"';
     else

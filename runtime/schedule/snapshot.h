@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/models/co_schedule.h"
@@ -20,6 +21,8 @@ using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
 inline double ns_of(Duration of) { return std::chrono::duration<double, std::nano>(of).count(); }
+
+using LaunchName = std::pair<uint64_t, uint64_t>;  // stream and launch
 
 // The first unfinished kernel of a stream. A stream runs one kernel at a time, so the kernel represents the
 // stream.
@@ -42,7 +45,8 @@ struct Kernel {
     TimePoint since{};        // in this state
 
     // For the policies with quotas. Filled as far as known; estimate.h defines the substitutes.
-    uint64_t launch = 0;      // number of the launch in the stream; another number is another kernel
+    uint64_t launch = 0;  // number of the launch in the stream; another number is another kernel
+    LaunchName name() const { return {id, launch}; }
     bool last_taken = false;  // no block is left to take: CTAs leave as they finish, quotas have no effect
     double weight = 1;        // of the tenant, above 0: its part under `fair` and `share`
     Resources cta;            // all 0: not known

@@ -326,8 +326,8 @@ void Connection::answer_settings(const void* packet, size_t bytes) {
     SettingsReply reply;
     if (owner_.server && peer_->administers()) {
         const std::string tenant = peer_->full_name(text_in(request.tenant));
-        const std::string all =
-            differing_settings(std::string(text_in(request.settings)), owner_.server->dispatcher().policy());
+        const std::string all = differing_settings(std::string(text_in(request.settings)),
+                                                   owner_.server->dispatcher().policy().name);
         std::strncpy(reply.differences, all.c_str(), sizeof reply.differences - 1);
         for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
             owner_.server->note(fmt::format("{} starts, and {}", tenant, all.substr(at, end - at)));

@@ -36,7 +36,8 @@ GraphCopies::CopiedPointer GraphCopies::find(CUgraphExec exec) const {
 }
 
 void GraphCopies::made(CUgraphExec exec, CUgraph graph, unsigned long long flags) {
-    if (dispatcher_.may_stop() || tenant_.tried()) take(exec, graph, flags);
+    if (dispatcher_.policy().stops != schedule::Policy::Stops::kNone || tenant_.tried())
+        take(exec, graph, flags);
 }
 
 void GraphCopies::updated(CUgraphExec exec, CUgraph graph) {

@@ -16,7 +16,7 @@ protocol::StatusReply Server::status(const Peer* viewer) const {
     reply.sessions_served = served_.load();
     reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
     reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
-    std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
+    std::strncpy(reply.policy, dispatcher_.policy().name, sizeof reply.policy - 1);
     std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
     const SpareBlocks::Figures host = unpinning_->blocks()->figures();
     reply.pinned_bytes = host.pinned_bytes;

@@ -35,8 +35,7 @@ public:
 
 class Undecided final : public runtime::schedule::Policy {
 public:
-    std::string_view name() const override { return "none"; }
-    Stops stops() const override { return Stops::kAny; }
+    Undecided() : Policy({"none", Stops::kAny}) {}
     void want(const runtime::schedule::Snapshot&, runtime::schedule::TimePoint,
               runtime::schedule::Wanted&) override {}
 };

@@ -233,7 +233,7 @@ TEST_CASE("priority: a tenant that is there since a moment may be about to work"
 
 TEST_CASE("priority-whole: the same, and no tenant is confined", "[schedule]") {
     const auto policy = make_policy("priority-whole");
-    CHECK(policy->stops() == Policy::Stops::kLessUrgent);
+    CHECK(policy->traits().stops == Policy::Stops::kLessUrgent);
     const Decision decision = policy->decide(
         {{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {});
     CHECK(decision.confinements.empty());

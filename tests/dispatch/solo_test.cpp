@@ -32,8 +32,7 @@ public:
         std::thread::id thread;
         Sessions sessions;
     };
-    std::string_view name() const override { return "watch"; }
-    Stops stops() const override { return Stops::kAny; }
+    Watch() : Policy({"watch", Stops::kAny}) {}
     bool leaves_alone() const override { return true; }
     void want(const schedule::Snapshot& snapshot, schedule::TimePoint, schedule::Wanted& wanted) override {
         Seen seen{std::this_thread::get_id(), {}};
@@ -94,9 +93,9 @@ TEST_CASE("solo: another tenant's launch ends the session, and its end begins an
     TwoTenants it(std::make_unique<Watch>());
     const auto asked = [&] { return it.dispatcher.begins().asked; };
     REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
-    CHECK(it.dispatcher.solo().of(*it.one));
+    CHECK(it.one->free.load());
     REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
-    CHECK(it.dispatcher.solo().tenant() == nullptr);
+    CHECK(!it.one->free.load());
     it.end(*it.first);
     it.end(*it.second);
     const uint64_t before = asked();
@@ -107,7 +106,7 @@ TEST_CASE("solo: another tenant's launch ends the session, and its end begins an
     CHECK(comes([&] {
         REQUIRE(it.launch(*it.second) == CUDA_SUCCESS);
         it.end(*it.second);
-        return it.dispatcher.solo().of(*it.two);
+        return it.two->free.load();
     }));
 }
 
@@ -141,7 +140,7 @@ TEST_CASE("solo: of a launch and another tenant's arrival one sees the other", "
     for (int round = 1; round <= kRounds; ++round) {
         it.launch(*it.first);
         it.end(*it.first);
-        not_alone += !it.dispatcher.solo().of(*it.one);
+        not_alone += !it.one->free.load();
         watch.take();
         const uint64_t before = it.dispatcher.begins().unasked;
         // The launch is made at all moments of the arrival.
@@ -173,7 +172,7 @@ TEST_CASE("solo: the policy hears of work that is over before another tenant arr
     for (int round = 0; round < 200; ++round) {
         it.launch(*it.first);
         it.end(*it.first);
-        REQUIRE(it.dispatcher.solo().of(*it.one));
+        REQUIRE(it.one->free.load());
         REQUIRE(comes([&] { return !it.first->unheard(); }));
         watch.take();
         const uint64_t before = it.dispatcher.begins().unasked;
@@ -250,12 +249,12 @@ TEST_CASE("solo: no session in a quiesce window, nor beside an experiment", "[so
         it.device.set_loads_wait();
         it.launch(*it.first);
         it.end(*it.first);
-        REQUIRE(it.dispatcher.solo().of(*it.one));
+        REQUIRE(it.one->free.load());
         {
             const Quiesce quiesce(it.dispatcher, *it.two, Quiesce::For::kLoad);
-            CHECK(it.dispatcher.solo().tenant() == nullptr);
+            CHECK(!it.one->free.load());
             REQUIRE(it.launch(*it.first) == CUDA_SUCCESS);
-            CHECK(it.dispatcher.solo().tenant() == nullptr);
+            CHECK(!it.one->free.load());
         }
         it.pass(1s);
         it.end(*it.first);
@@ -272,18 +271,18 @@ TEST_CASE("solo: another policy decides anew, and a tenant that leaves ends its 
     TwoTenants it("fair");
     it.launch(*it.first);
     it.end(*it.first);
-    REQUIRE(it.dispatcher.solo().of(*it.one));
+    REQUIRE(it.one->free.load());
     it.dispatcher.set_policy(schedule::make_policy("hpf"));
-    CHECK(it.dispatcher.solo().tenant() == nullptr);
+    CHECK(!it.one->free.load());
     it.dispatcher.set_policy(schedule::make_policy("fair"));
     it.launch(*it.first);
     it.end(*it.first);
-    CHECK(it.dispatcher.solo().of(*it.one));
+    CHECK(it.one->free.load());
     const auto third = tenant_of(3);
     it.dispatcher.enter(third);
-    CHECK(it.dispatcher.solo().of(*it.one));  // it has no work
+    CHECK(it.one->free.load());  // it has no work
     it.dispatcher.exit(third);
-    CHECK(it.dispatcher.solo().tenant() == nullptr);
+    CHECK(!it.one->free.load());
 }
 
 namespace {
@@ -291,15 +290,10 @@ namespace {
 // Counts how many policies of its name were there before.
 class Heir final : public schedule::Policy {
 public:
-    explicit Heir(const char* name) : name_(name) {}
-    std::string_view name() const override { return name_; }
-    Stops stops() const override { return Stops::kAny; }
+    explicit Heir(const char* name) : Policy({name, Stops::kAny}) {}
     void want(const schedule::Snapshot&, schedule::TimePoint, schedule::Wanted&) override {}
     void recall(schedule::Policy& earlier) override { before = dynamic_cast<Heir&>(earlier).before + 1; }
     int before = 0;
-
-private:
-    const char* const name_;
 };
 
 }  // namespace

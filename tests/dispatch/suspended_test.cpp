@@ -39,9 +39,8 @@ bool ends(TwoTenants& it, ManagedStream& stream) {
 // First come, first served, and keeps whose kernels it is told of.
 class Listing final : public schedule::Policy {
 public:
-    explicit Listing(std::atomic<uint32_t>& sessions) : sessions_(sessions) {}  // a bit each
-    std::string_view name() const override { return "listing"; }
-    Stops stops() const override { return Stops::kAny; }
+    explicit Listing(std::atomic<uint32_t>& sessions)  // a bit each
+        : Policy({"listing", Stops::kAny}), sessions_(sessions) {}
     void want(const schedule::Snapshot& snapshot, schedule::TimePoint, schedule::Wanted& wanted) override {
         for (const schedule::Kernel& kernel : snapshot.kernels) {
             sessions_.fetch_or(1u << kernel.session);

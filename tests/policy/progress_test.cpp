@@ -118,12 +118,11 @@ namespace {
 class Recorded final : public Policy {
 public:
     Recorded(std::string_view policy, const std::string& path)
-        : policy_(make_policy(policy)),
+        : Policy({"recorded", Stops::kAny}),
+          policy_(make_policy(policy)),
           recorder_(path, 1ull << 30, [](const std::string& why) { FAIL(why); }) {
         recorder_.choose(policy);
     }
-    std::string_view name() const override { return policy_->name(); }
-    Stops stops() const override { return policy_->stops(); }
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const Decision decision = study_and_decide(*policy_, snapshot, now);
         recorder_.write(snapshot, now, decision);
@@ -164,7 +163,7 @@ TEST_CASE("what was recorded is decided again, the same", "[policy]") {
 TEST_CASE("slice: what is studied ahead of a decision changes nothing but the time that it takes",
           "[policy]") {
     std::vector<Kernel> kernels = crowd(true);
-    kernels.resize(4);  // six pairs: fewer than a decision would leave for the next
+    kernels.resize(4);  // six pairs
     const Snapshot snapshot{modelled(132), kernels};
     const auto studied = make_slice(), not_studied = make_slice();
     int studies = 0;

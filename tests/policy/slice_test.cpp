@@ -116,7 +116,7 @@ TEST_CASE("slice: pairs that are too much alike in both PUR and MUR are left out
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, a)}) == Ids{1});
 }
 
-TEST_CASE("slice: with many pairs that were never seen, models take their time", "[policy]") {
+TEST_CASE("slice: of many pairs that were never seen the best one runs", "[policy]") {
     // 66 pairs of much the same kind, of which the last one only is worth it.
     const auto policy = make_slice({.prune = {0, 0}});
     std::vector<Kernel> kernels;
@@ -127,12 +127,7 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
     const auto last = expected(*kernels[10].profile, *kComputes).profit;
     REQUIRE(last > 0.05);
     REQUIRE(first < 0.01);
-    int decisions = 1;
-    Decision decision = policy->decide({modelled(132), kernels}, kBegin);
-    while (decision.again && *decision.again == 1ms && decisions < 20) {
-        decision = policy->decide({modelled(132), kernels}, kBegin + decisions * 1ms);
-        ++decisions;
-    }
+    const Decision decision = policy->decide({modelled(132), kernels}, kBegin);
     CHECK(said(decision).size() == 2);
     CHECK(said(decision).count(12));
 }

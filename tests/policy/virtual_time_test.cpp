@@ -53,9 +53,8 @@ Program program(uint64_t id, const Character& of, uint64_t rounds) {
 // So many CTAs of each on every multiprocessor, whatever else happens.
 class Fixed final : public Policy {
 public:
-    explicit Fixed(std::map<uint64_t, Quota> quotas) : quotas_(std::move(quotas)) {}
-    std::string_view name() const override { return "fixed"; }
-    Stops stops() const override { return Stops::kAny; }
+    explicit Fixed(std::map<uint64_t, Quota> quotas)
+        : Policy({"fixed", Stops::kAny}), quotas_(std::move(quotas)) {}
     void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
         for (const Kernel& each : snapshot.kernels) wanted.run(each, quotas_.at(each.id), 0, "fixed");
     }

@@ -26,7 +26,7 @@ std::optional<Resources> free_beside(const Allocation& rows, const Resources& li
 bool allocate(Allocation& rows, const Resources& limits) {
     std::optional<Resources> free = free_beside(rows, limits);
     if (!free) return false;
-    std::sort(rows.begin(), rows.end(), takes_longer);
+    std::ranges::sort(rows, takes_longer);
     for (size_t marked = 0; marked < rows.size();) {
         Allocated& row = *rows[marked];
         const int more = row.next_ctas() - row.ctas;

@@ -22,11 +22,9 @@
 //
 // Kernels without a footprint use all SMs that the other kernels leave free, and the hardware shares these
 // among them. If no SM is free, they get the spare room on the others. If that is less than an equal part of
-// the device, so many SMs are reserved for them. So with no profiles at all compact behaves like fifo: no
-// saving is known. Measured: eight tenants with equal parts of the SMs finish 45 jobs, under fifo 109.
+// the device, so many SMs are reserved for them. So with no profiles at all compact behaves like fifo
+// (docs/policies.md), and while all kernels are short, too (short_kernels.h), which is not in the paper.
 // Unmanaged work runs as it is, on SMs that are not counted.
-//
-// While all kernels are short they run without quotas (short_kernels.h), which is not in the paper.
 //
 // No kernel starves. A kernel that has found no room for the starvation timeout (knobs.h) is placed first
 // when all are placed anew; kernels without room then wait in turn.
@@ -45,14 +43,12 @@ namespace {
 class Compact final : public Policy {
 public:
     explicit Compact(const CompactKnobs& knobs)
-        : Policy(knobs.aging),
+        : Policy(
+              {.name = "compact", .stops = Stops::kAny, .short_stops = false, .explores = Explores::kKernels},
+              knobs.aging),
           short_(knobs.short_kernel),
           placement_(knobs.idle_grace),
           exploration_(Exploration::What::kFootprints, knobs.exploration) {}
-    std::string_view name() const override { return "compact"; }
-    Stops stops() const override { return Stops::kAny; }
-    bool short_stops() const override { return false; }
-    Explores explores() const override { return Explores::kKernels; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         if (only_short_kernels(snapshot, short_)) {
@@ -70,11 +66,8 @@ public:
         const Kernel* impatient = aging().boosted(waiting_, now);
         aging().ask_again(wanted, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
-        if (impatient && first != first_) {
-            placement_.replace(snapshot.device, first);
-        } else if (changed) {
-            placement_.place(snapshot.device, first);
-        }
+        const bool anew = impatient && first != first_;
+        if (anew || changed) placement_.place(snapshot.device, first, anew);
         first_ = first;
         for (Placed& placed : placement_.rows()) say(placed, wanted);
     }

@@ -54,8 +54,7 @@ bool Exploration::decides(const Snapshot& snapshot, TimePoint now, Wanted& wante
         if (now < next_) wanted.ask_again(next_ - now);
         return false;
     }
-    const Duration longest = trial_->sides.size() == 2 ? knobs_.longest_window : knobs_.longest_trial;
-    wanted.ask_again(std::max(Duration(1), trial_->begun + longest - now));
+    wanted.ask_again(std::max(Duration(1), trial_->begun + trial_->longest - now));
     if (trial_->sides.size() == 1)
         say_alone(snapshot, wanted);
     else
@@ -146,6 +145,7 @@ std::optional<Exploration::Trial> Exploration::missing_of(const Kernel& first, c
                      static_cast<uint64_t>(ctas[1])};
         if (given_up(trial.key) && !any) return std::nullopt;  // nor will others work
         if (given_up(trial.key)) continue;
+        trial.longest = knobs_.longest_window;
         trial.sides = {{first.id, first.profile->identity, ctas[0]},
                        {second.id, second.profile->identity, ctas[1]}};
         return trial;
@@ -172,6 +172,7 @@ std::optional<Exploration::Trial> Exploration::alone(const Kernel& kernel, const
         return std::nullopt;
     }
     trial.slice = static_cast<uint64_t>(std::min(left, std::floor(rounds) * places));
+    trial.longest = knobs_.longest_trial;
     trial.sides = {{kernel.id, kernel.profile->identity, ctas}};
     trial.sms = sms;
     return trial;
@@ -184,10 +185,9 @@ bool Exploration::given_up(const Key& key) const {
 
 bool Exploration::is_over(const Snapshot& snapshot, TimePoint now) {
     const Trial& trial = *trial_;
-    const bool two = trial.sides.size() == 2;
-    if (now - trial.begun >= (two ? knobs_.longest_window : knobs_.longest_trial)) return true;
+    if (now - trial.begun >= trial.longest) return true;
     const Kernel* const first = kernel_of(snapshot, trial.sides[0].id);
-    if (two) {
+    if (trial.sides.size() == 2) {
         const Kernel* const second = kernel_of(snapshot, trial.sides[1].id);
         if (!first || !second || !first->profile || !second->profile) return false;  // it may come back
         if (first->profile->identity != trial.sides[0].identity ||

@@ -59,6 +59,7 @@ private:
         int sms = 0;              // of one kernel
         uint64_t slice = 0;       // of one kernel: its blocks
         TimePoint begun{};
+        Duration longest{};
         bool runs = false;                     // of one kernel: all were at rest
         uint64_t launch = 0, blocks_done = 0;  // then
     };

@@ -14,15 +14,10 @@
 // may run on after its turn. That time is taken off the tenant's next turn and added to the turn that it ran
 // into. The paper charges no tenant for it; with long blocks, weights then have little effect. No turn is
 // shorter than the longest stop plus `shortest`, or a small share would end before the others have stopped. A
-// tenant that becomes idle in its turn keeps the turn for the idle grace period (idle_grace.h); then the next
-// turn begins. Else a program that launches, waits and launches again would get one launch a round. A tenant
-// that is idle when its turn comes is skipped. It still counts for T and keeps its place in the round for the
-// idle grace period. A tenant alone runs without turns.
-//
-// Crowds of short kernels (not in the paper): while `crowd` tenants or more are in the round, and no kernel
-// takes longer than `short_kernel`, they run at the same time, and weights hold as under policy share. One
-// tenant at a time leaves a third of the device idle then: between the launches of a program, and where a
-// kernel has fewer blocks than places.
+// tenant that becomes idle in its turn keeps the turn for the idle grace period (idle_grace.h); else a
+// program that launches, waits and launches again would get one launch a round. A tenant that is idle when
+// its turn comes is skipped, and counts for T as long. A tenant alone runs without turns. Crowds of short
+// kernels run at the same time, as under share (docs/policies.md).
 //
 // Without a profile, O is by estimate.h. Unmanaged work is not stopped, and runs in others' turns too.
 //
@@ -59,9 +54,10 @@ struct Share {
 class Fair final : public Policy {
 public:
     explicit Fair(const FairKnobs& knobs)
-        : knobs_(knobs), idle_grace_(knobs.idle_grace), for_crowds_(make_share()) {}
-    std::string_view name() const override { return "fair"; }
-    Stops stops() const override { return Stops::kAny; }
+        : Policy({"fair", Stops::kAny}),
+          knobs_(knobs),
+          idle_grace_(knobs.idle_grace),
+          for_crowds_(make_share()) {}
     bool leaves_alone() const override { return true; }
     bool lets_begin(std::string_view tenant, int priority) const override {
         return crowded_ && for_crowds_->lets_begin(tenant, priority);
@@ -149,9 +145,8 @@ private:
         } else if (!works_) {
             wanted.ask_again(gap - (now - busy_));
         }
-        const bool others = std::any_of(ring_.begin(), ring_.end(), [&](const Share& each) {
-            return each.tenant != turn_ && each.has_work;
-        });
+        const bool others = std::ranges::any_of(
+            ring_, [&](const Share& each) { return each.tenant != turn_ && each.has_work; });
         if (others && until_ > now) wanted.ask_again(until_ - now);
     }
 
@@ -194,8 +189,7 @@ private:
     }
 
     std::vector<Share>::iterator find(const std::string& tenant) {
-        return std::find_if(ring_.begin(), ring_.end(),
-                            [&](const Share& share) { return share.tenant == tenant; });
+        return std::ranges::find_if(ring_, [&](const Share& share) { return share.tenant == tenant; });
     }
 
     FairKnobs knobs_;

@@ -7,8 +7,7 @@ namespace {
 
 class Fifo final : public Policy {
 public:
-    std::string_view name() const override { return "fifo"; }
-    Stops stops() const override { return Stops::kNone; }
+    Fifo() : Policy({"fifo", Stops::kNone}) {}
     bool leaves_alone() const override { return true; }
     void want(const Snapshot& snapshot, TimePoint, Wanted& wanted) override {
         for (const Kernel& kernel : snapshot.kernels) {

@@ -29,9 +29,8 @@ namespace {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : Policy(knobs.aging), short_(knobs.short_kernel) {}
-    std::string_view name() const override { return "greedy"; }
-    Stops stops() const override { return Stops::kAny; }
+    explicit Greedy(const GreedyKnobs& knobs)
+        : Policy({"greedy", Stops::kAny}, knobs.aging), short_(knobs.short_kernel) {}
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         if (only_short_kernels(snapshot, short_)) {
@@ -47,7 +46,7 @@ public:
             aging().ask_again(wanted, counted_, now);
         }
         const auto others =
-            std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
+            std::ranges::count_if(given_, [](const Given& each) { return each.ctas > 0; }) - 1;
         size_t next = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             const Given* const found = given(kernel, next);
@@ -66,8 +65,7 @@ public:
 
 private:
     struct Given {
-        uint64_t id;
-        uint64_t launch;
+        LaunchName name;
         int ctas;  // 0: it waits for its turn
     };
     static bool counts(const Kernel& kernel) { return kernel.managed && !kernel.last_taken; }
@@ -94,7 +92,7 @@ private:
         if (!free_beside(rows_, limits)) leave_out(limits, turn);
         allocate(rows_, limits);
         given_.clear();
-        for (const Allocated& row : all_) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
+        for (const Allocated& row : all_) given_.push_back({row.kernel->name(), row.ctas});
     }
 
     // Leaves out kernels that do not fit beside those before them. The order: the turn, kernels with CTAs,
@@ -128,7 +126,7 @@ private:
         return found && found->ctas == 0;
     }
     bool tenant_waits() const {
-        return std::any_of(given_.begin(), given_.end(), [](const Given& each) { return each.ctas == 0; });
+        return std::ranges::any_of(given_, [](const Given& each) { return each.ctas == 0; });
     }
 
     const std::vector<const Kernel*>& counted(const Snapshot& snapshot) {
@@ -142,9 +140,8 @@ private:
     // Null: it has none yet. `next` as in find_from(), for a loop over a snapshot.
     const Given* given(const Kernel& kernel, size_t& next) const {
         if (!counts(kernel)) return nullptr;
-        const size_t place = find_from(given_, next, [&](const Given& each) {
-            return each.id == kernel.id && each.launch == kernel.launch;
-        });
+        const size_t place =
+            find_from(given_, next, [&](const Given& each) { return each.name == kernel.name(); });
         return place == given_.size() ? nullptr : &given_[place];
     }
 

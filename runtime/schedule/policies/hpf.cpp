@@ -12,39 +12,21 @@
 //     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
 //
-// Sharing without preemption (not in the paper, where all CTAs are at work and leave no room): a kernel
-// beside a more urgent one uses only its saturating CTA count (usual_ctas), since blocks then take less time.
-// If that leaves room for all blocks of the urgent kernel, no SM is given up. Room alone is not enough: a
-// kernel that computes leaves others few cycles or none on its SMs. So if the urgent kernel is not over when
-// it would have been after a stop, the other kernel is stopped, and these two streams are not tried together
-// again. Without a profile the time allowed is short, so a bad pair is found soon. Measured: otherwise one
-// request in ten waits for up to 10 ms beside md5_hash.
-//
-// Short-job bypass (not in the paper): a kernel in pass-through mode (runtime/dispatch/orders.h) is stopped
-// as a whole before it gets a table, and is slower with one. So a kernel beside an urgent one that is over
-// sooner than that pays waits instead, with all others, and the urgent kernel has the whole GPU; but only
-// once (short_job_bypass.h). Measured: without the bypass a rare request costs md5_hash more than stopping
-// all of it.
+// docs/policies.md (hpf) has what is not in the paper, and why. Sharing without preemption: fits_beside() and
+// goes_well(), where the urgent kernel is the guest of the other one. Measured: without the latter one
+// request in ten waits for up to 10 ms beside md5_hash. The short-job bypass: short_job_bypass.h. Crowds of
+// short kernels run as they are: the last one waits no longer than all of them take.
 //
 // The number of SMs that a kernel needs is computed when it gets its first ones, so that tables do not change
 // at every block. A kernel alone gets all SMs. FLEP has at most two kernels on the GPU; here the rest may be
 // given out several times. A launch that has taken its last block needs nothing more and counts as finished.
 //
-// Crowds of short kernels (not in the paper): while `crowd` kernels or more are there, all of one priority
-// and none longer than `short_kernel`, they run as they are. One after the other, each would leave the device
-// idle at its end and for the next one's start, which is a tenth of such kernels' time. The last of a crowd
-// waits no longer than all of them take.
-//
 // A kernel with a door cannot be given SMs. It has the GPU, or waits. If only such kernels are left, the
 // first one has all SMs.
 //
-// T_r is the last duration of the same launch, or by FLEP's regression (dispatch/last_durations.h), less the
-// part of the blocks that are done. If neither is known it is by estimate.h, which knows at best the
-// blocks. Of equal times the running kernel goes on. Unmanaged work is neither stopped nor waited for.
-//
-// Low priorities may starve: that is strict priority. Within a priority no kernel does: under the paper's
-// rule alone, a sequence of short kernels could delay a long one without end, so a kernel that has waited too
-// long gets a turn (knobs.h).
+// T_r is by estimate.h. Of equal times the running kernel goes on. Unmanaged work is neither stopped nor
+// waited for. Low priorities may starve. Within a priority a kernel that has waited too long gets a turn
+// (knobs.h): a sequence of short kernels could delay a long one without end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,9 +51,9 @@ struct Candidate {
 class Hpf final : public Policy {
 public:
     explicit Hpf(const HpfKnobs& knobs)
-        : Policy(knobs.aging), knobs_(knobs), short_job_bypass_(knobs.short_job) {}
-    std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
-    Stops stops() const override { return Stops::kAny; }
+        : Policy({knobs.spatial ? "hpf" : "hpf-whole", Stops::kAny}, knobs.aging),
+          knobs_(knobs),
+          short_job_bypass_(knobs.short_job) {}
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         if (crowd_of_short(snapshot)) return leave_to_hardware(snapshot, wanted);
@@ -102,9 +84,7 @@ private:
         });
     }
 
-    using Name = std::pair<uint64_t, uint64_t>;  // id and launch
-    static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
-    using Widths = std::map<Name, int>;  // SMs that a kernel needs
+    using Widths = std::map<LaunchName, int>;  // SMs that a kernel needs
 
     // By priority, then by T_r.
     std::vector<Candidate> candidates(const Snapshot& snapshot, Wanted& wanted) {
@@ -112,14 +92,14 @@ private:
         std::vector<Candidate> queue;
         for (const Kernel& kernel : snapshot.kernels) {
             // The guest is tracked to its end.
-            if (kernel.stoppable() && (!kernel.last_taken || name_of(kernel) == guest_)) {
+            if (kernel.stoppable() && (!kernel.last_taken || kernel.name() == guest_)) {
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
             } else {
                 wanted.resume(kernel, "runs as it is");
             }
         }
-        std::stable_sort(queue.begin(), queue.end(), [](const Candidate& a, const Candidate& b) {
+        std::ranges::stable_sort(queue, [](const Candidate& a, const Candidate& b) {
             if (a.kernel->priority != b.kernel->priority) return a.kernel->priority > b.kernel->priority;
             return a.left_ns < b.left_ns;
         });
@@ -151,8 +131,8 @@ private:
     // The first two kernels share all SMs; the others wait.
     void share(const std::vector<Candidate>& queue, Wanted& wanted) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        runs_[urgent.priority] = name_of(urgent);
-        runs_[other.priority] = name_of(other);
+        runs_[urgent.priority] = urgent.name();
+        runs_[other.priority] = other.name();
         wanted.run(urgent, [&] { return fmt::format("finds room beside {}", other.tenant); });
         wanted.run(other, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
         for (size_t i = 2; i < queue.size(); ++i)
@@ -164,8 +144,8 @@ private:
         const std::pair both(urgent.id, other.id);
         if (crowded_.contains(both)) return false;
         // Time in which it does not run does not count.
-        if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {
-            guest_ = name_of(urgent);
+        if (guest_ != urgent.name() || urgent.state != Kernel::State::kRunning) {
+            guest_ = urgent.name();
             host_ = other.id;
             guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
         }
@@ -188,7 +168,7 @@ private:
         Candidates runs = end;
         for (auto each = begin; each != end; ++each) {
             kernels.push_back(each->kernel);
-            if (name_of(*each->kernel) == runs_[priority]) runs = each;
+            if (each->kernel->name() == runs_[priority]) runs = each;
         }
         const Kernel* impatient = aging(priority).boosted(kernels, now);
         aging(priority).ask_again(wanted, kernels, now);
@@ -223,17 +203,17 @@ private:
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
-            Name& runs = runs_[kernel.priority];
+            LaunchName& runs = runs_[kernel.priority];
             if (!last || last->priority != kernel.priority) runs = {};
             last = &kernel;
             if (next == sms || (next > 0 && kernel.has_door)) {
                 wanted.wait(kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
-            if (runs == Name{}) runs = name_of(kernel);
+            if (runs == LaunchName{}) runs = kernel.name();
             const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
-            if (queue.size() > 1 && !whole) widths_[name_of(kernel)] = need;
+            if (queue.size() > 1 && !whole) widths_[kernel.name()] = need;
             if (next > 0) short_job_bypass_.gave_places();
             Quota table;
             if (count < sms) {
@@ -253,7 +233,7 @@ private:
 
     int needed(const Candidate& candidate, int sms, const Widths& before, bool alone) const {
         const Kernel& kernel = *candidate.kernel;
-        if (const auto found = before.find(name_of(kernel)); found != before.end()) return found->second;
+        if (const auto found = before.find(kernel.name()); found != before.end()) return found->second;
         if (alone || kernel.has_door || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
@@ -269,9 +249,9 @@ private:
     }
 
     HpfKnobs knobs_;
-    std::map<int, Name> runs_;  // K_r, by priority
-    Name guest_{};              // the kernel that found room
-    uint64_t host_ = 0;         // the stream beside it
+    std::map<int, LaunchName> runs_;  // K_r, by priority
+    LaunchName guest_{};              // the kernel that found room
+    uint64_t host_ = 0;               // the stream beside it
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;

@@ -34,7 +34,7 @@ public:
         else
             of.times[of.next++ % kKept] = request.busy;
         of.sorted = of.times;
-        std::sort(of.sorted.begin(), of.sorted.end());
+        std::ranges::sort(of.sorted);
     }
 
     // The 99th percentile of its kind by itself, as far as so few requests tell: all but the slowest 2 %, of

@@ -67,7 +67,7 @@ void Pairs::number(const Kernels& kernels, const Device& device) {
     std::vector<bool> used(kMostSides);
     for (const size_t each : numbers_)
         if (each < kMostSides) used[each] = true;
-    if (std::find(used.begin(), used.end(), false) == used.end()) return;
+    if (std::ranges::find(used, false) == used.end()) return;
     ++generation_;
     sides_.clear();
     answers_.clear();
@@ -88,7 +88,7 @@ bool Pairs::number_each(const Kernels& kernels, const Device& device) {
         if (numbers_.back() == sides_.size() && sides_.size() < kMostSides)
             sides_.push_back({kernel->profile, cta});
     }
-    return std::all_of(numbers_.begin(), numbers_.end(), [](size_t each) { return each < kMostSides; });
+    return std::ranges::all_of(numbers_, [](size_t each) { return each < kMostSides; });
 }
 
 // Of kernels with one number the first two, and `one`, are in pairs: what further ones would gain is known of
@@ -202,11 +202,8 @@ void Pairs::learn(std::unique_ptr<Study> study) {
 }
 
 const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, const Device& device) {
-    static const Answer kNone;
     const Known& found = known(pair);
     if (found.answer == 0) {
-        fresh_ = std::min(fresh_ + 1, kMostFresh + 1);
-        if (!complete()) return kNone;
         std::unique_ptr<PairStudy> study = study_of(kernels, pair, device);
         study->run();
         learn(std::move(study));
@@ -215,7 +212,6 @@ const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, c
 }
 
 std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* one, const Device& device) {
-    fresh_ = 0;
     number(kernels, device);
     thin_out(kernels, one);
     list(kernels, one, device);

@@ -46,13 +46,9 @@ public:
         models::CoSchedule together;
         bool measured = false;  // else by the model
     };
-    // The best pair; nothing: no pair exceeds the least profit. `one`, if not null, is in the pair.
-    //
-    // Computes at most kMostFresh pairs that were not studied. complete() says whether that covered all of
-    // them; the remaining ones are considered from the next call on.
-    static constexpr int kMostFresh = 8;
+    // The best pair; nothing: no pair exceeds the least profit. `one`, if not null, is in the pair. Computes
+    // what was not studied.
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
-    bool complete() const { return fresh_ <= kMostFresh; }
 
     // A pair that best() of these kernels would compute, for any `one` of the first two of its kind; null:
     // there is none.
@@ -102,7 +98,6 @@ private:
     bool paper_;
     double least_profit_;
     double least_measured_;
-    int fresh_ = 0;             // unknown pairs in the last best(); at most kMostFresh + 1
     uint64_t generation_ = 0;   // of the numbers
     std::vector<Side> sides_;   // by number
     std::vector<Known> known_;  // by two numbers

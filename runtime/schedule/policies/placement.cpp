@@ -76,21 +76,16 @@ std::optional<Duration> Placement::forgets_after(TimePoint now) const {
     return rest;
 }
 
-void Placement::replace(const Device& device, uint64_t first) {
-    forget_places();
-    place(device, first);
-}
-
 void Placement::forget_places() {
     for (Placed& row : rows_) row.column = Placed::kNone;
 }
 
-void Placement::place(const Device& device, uint64_t first) {
+void Placement::place(const Device& device, uint64_t first, bool anew) {
+    if (anew) forget_places();
     measure(limits_of(device));
     const int sms = device.sms(), rows = static_cast<int>(std::max<size_t>(1, rows_.size())),
               part = std::min((sms + rows - 1) / rows, sms - 1);
-    const bool unknown =
-        std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
+    const bool unknown = std::ranges::any_of(rows_, [](const Placed& row) { return !is_known(row); });
     if (reserved_ != 0 && (!unknown || reserved_ != part)) reserve(unknown ? part : 0);
     place_all(static_cast<size_t>(sms), first);
     if (reserved_ != part && leaves_too_little()) {
@@ -149,8 +144,8 @@ void Placement::place_all(size_t sms, uint64_t first) {
 // Whether a kernel without a footprint would get less than an equal part of the device. Kernels in their idle
 // grace period count.
 bool Placement::leaves_too_little() const {
-    const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
-    return std::any_of(rows_.begin(), rows_.end(), [&](const Placed& row) {
+    const bool whole = std::ranges::any_of(zones_, [](const Zone& zone) { return !zone.used; });
+    return std::ranges::any_of(rows_, [&](const Placed& row) {
         if (is_known(row)) return false;
         uint64_t ctas = 0;
         for (const Zone& zone : zones_) {
@@ -208,7 +203,7 @@ void Placement::assign_columns() {
         row.total = row.kept;
     }
     if (columns_ < rows_.size()) widen();
-    if (std::none_of(rows_.begin(), rows_.end(), keeps))
+    if (std::ranges::none_of(rows_, keeps))
         kept_ = {{{static_cast<int>(sms_), limits_}}, std::vector<uint8_t>(columns_)};
     stays_.assign(columns_, false);
     for (const Placed& row : rows_) {
@@ -360,8 +355,8 @@ void Placement::place_part(Placed& row) {
 
 // Kernels without a footprint use the free SMs, all together, or else the spare room on the others.
 void Placement::share_rest(uint64_t first) {
-    if (std::all_of(rows_.begin(), rows_.end(), is_known)) return;
-    const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
+    if (std::ranges::all_of(rows_, is_known)) return;
+    const bool whole = std::ranges::any_of(zones_, [](const Zone& zone) { return !zone.used; });
     const std::vector<Zone> before = zones_;
     for (Placed& row : rows_) {
         if (is_known(row) || row.id == first) continue;
@@ -381,13 +376,13 @@ void Placement::share_rest(uint64_t first) {
 // Gives spare room to the kernel with the most time left first.
 void Placement::grow(const Device& device) {
     const auto has_room = [](const Zone& zone) { return zone.used && !zone.full; };
-    if (std::none_of(zones_.begin(), zones_.end(), has_room)) return;
+    if (std::ranges::none_of(zones_, has_room)) return;
     order_.clear();
     for (Placed& row : rows_) {
         if (row.kernel && is_known(row))
             order_.emplace_back(-remaining_ns(*row.kernel, device, row.most), &row);
     }
-    std::sort(order_.begin(), order_.end());  // ties are broken by arrival
+    std::ranges::sort(order_);  // ties are broken by arrival
     for (size_t zone = 0; zone < zones_.size(); ++zone) {
         if (!has_room(zones_[zone])) continue;
         for (const auto& [left_ns, row] : order_) {

@@ -52,10 +52,9 @@ public:
     // Time until the next idle kernel is forgotten if no event occurs; nothing: no kernel is idle.
     std::optional<Duration> forgets_after(TimePoint now) const;
 
-    // Places all kernels anew, `first` before the others.
-    void replace(const Device& device, uint64_t first);
-    // Places the kernels without a place. The others keep theirs, except spare room.
-    void place(const Device& device, uint64_t first);
+    // Places the kernels without a place, `first` before the others. These keep theirs, except spare room, or
+    // are placed anew, too.
+    void place(const Device& device, uint64_t first, bool anew);
 
     std::vector<Placed>& rows() { return rows_; }  // by arrival
     static Quota table(const Placed& row);         // CTAs by SM

@@ -42,9 +42,8 @@ constexpr int kKeptFree = 4;  // one part in so many
 class Priority final : public Policy {
 public:
     // `whole`: no kernel is confined.
-    explicit Priority(bool whole) : whole_(whole) {}
-    std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
-    Stops stops() const override { return Stops::kLessUrgent; }
+    explicit Priority(bool whole)
+        : Policy({whole ? "priority-whole" : "priority", Stops::kLessUrgent}), whole_(whole) {}
     bool leaves_alone() const override { return !confines_; }  // each stream has to be told
     bool lets_begin(std::string_view, int priority) const override {
         return priority >= most_urgent_ && priority <= least_running_;
@@ -64,9 +63,8 @@ public:
         if (part(snapshot.device)) {
             for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, wanted);
         }
-        const Kernel& first =
-            *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
-                              [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
+        const Kernel& first = *std::ranges::max_element(
+            snapshot.kernels, [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.priority < first.priority) {
                 wanted.wait(kernel, [&] {

@@ -18,12 +18,12 @@
 // times the time that it needs, although the others wait, cannot use its share. Then its arrears are written
 // off, and the others go on.
 //
-// Nor is a tenant behind that others do not slow down: it gets all that it can use.
+// Nor is a tenant behind that others do not slow down: it gets all that it can use. docs/policies.md (share)
+// has the reasons.
 //
 // The time that a kernel takes alone is learnt while it is alone (Kernel::guessed), and so is by how much
-// that is off for all kernels of a tenant (Kernel::correction). Of a tenant for which much is guessed, or
-// which was not alone for long, the others wait for `trial` so that it is; the tenant pays for that as for
-// all it receives. A tenant of which two measurements agree is tried rarely (`between_known`).
+// that is off for all kernels of a tenant (Kernel::correction): share_trials.h. A tenant pays for its trials
+// as for all it receives.
 //
 // A stop costs the tenant that is stopped; so the lead is at least 1 / max_overhead times that, and so is the
 // time from one stop to the next. Unmanaged work is held back between two kernels.
@@ -74,11 +74,12 @@ struct Party {
 
 class ShareByTime final : public Policy {
 public:
-    explicit ShareByTime(const ShareKnobs& knobs) : knobs_(knobs) {}
-    std::string_view name() const override { return "share"; }
-    Stops stops() const override { return Stops::kAny; }
-    Duration least_saved() const override { return knobs_.lead / 4; }
-    bool follows_launches() const override { return false; }
+    explicit ShareByTime(const ShareKnobs& knobs)
+        : Policy({.name = "share",
+                  .stops = Stops::kAny,
+                  .least_saved = knobs.lead / 4,
+                  .follows_launches = false}),
+          knobs_(knobs) {}
     bool leaves_alone() const override { return contenders_ < 2; }
     bool lets_begin(std::string_view tenant, int) const override {
         if (tried_alone_) return *tried_alone_ == tenant;
@@ -290,8 +291,7 @@ private:
             const Party* const party = find(*tried_alone_);
             if (now >= trial_ends_ || !party || !contends(*party, now)) tried_alone_.reset();
         }
-        const bool others =
-            std::count_if(parties_.begin(), parties_.end(), [](const Party& each) { return each.works; }) > 1;
+        const bool others = std::ranges::count_if(parties_, [](const Party& each) { return each.works; }) > 1;
         for (Party& party : parties_) {
             if (tried_alone_ || !others || now < next_trial_ || !party.works || party.held ||
                 !party.trials.is_due(knobs_, now))
@@ -305,8 +305,7 @@ private:
 
     // When the next one may have to be held back, or may go on.
     void ask_again(TimePoint now, Wanted& wanted) {
-        contenders_ = std::count_if(parties_.begin(), parties_.end(),
-                                    [&](const Party& each) { return contends(each, now); });
+        contenders_ = std::ranges::count_if(parties_, [&](const Party& each) { return contends(each, now); });
         if (contenders_ < 2) return;
         for (const Party& each : parties_) {
             if (!each.works) {

@@ -26,11 +26,10 @@ public:
     bool is_waited_for(const Kernel& urgent, double left_ns, const Kernel& other, TimePoint now,
                        Wanted& wanted) {
         if (short_ == Duration::zero() || slow_.contains(urgent.id)) return false;
-        const Launch launch{urgent.id, urgent.launch};
-        if (std::exchange(launch_, launch) != launch) {
-            const bool again = made_way_.contains({other.id, other.launch}) ||
-                               made_way_.contains({other.id, other.launch - 1});
-            made_way_.note({other.id, other.launch});
+        if (std::exchange(launch_, urgent.name()) != urgent.name()) {
+            const bool again =
+                made_way_.contains(other.name()) || made_way_.contains({other.id, other.launch - 1});
+            made_way_.note(other.name());
             until_.reset();
             waits_ = !again && other.state != Kernel::State::kWaiting && nanoseconds(left_ns) <= short_;
         }
@@ -52,13 +51,12 @@ public:
     void gave_places() { waits_ = false; }
 
 private:
-    using Launch = std::pair<uint64_t, uint64_t>;  // stream and launch
     Duration short_;
-    Launch launch_{};                 // the last urgent one
+    LaunchName launch_{};             // the last urgent one
     bool waits_ = false;              // `other` waits for it
     std::optional<TimePoint> until_;  // the latest end, once time counts
     Recent<uint64_t> slow_;           // streams with kernels that took too long
-    Recent<Launch> made_way_;
+    Recent<LaunchName> made_way_;
 };
 
 }  // namespace smt::runtime::schedule

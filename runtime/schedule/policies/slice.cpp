@@ -5,16 +5,13 @@
 // co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is
 // pruned, the thresholds are halved until one is not. A pair without profit is not run: the kernel that came
 // first runs alone, until a kernel comes or goes. A pair stays until one of the two has taken its last block,
-// whichever kernels come meanwhile (Algorithm 1, line 8). The paper has a queue of launches, but programs
-// launch, wait, and launch again. So while one kernel of a pair works, the other keeps its place, until the
-// first is done and for the idle grace period (idle_grace.h). When it comes back, or the period ends, the
-// best pair is chosen anew. Else the remaining kernel would be paired with the next best at each launch, and
-// stay with that. No kernel waits for an idle pair: the choice that runs until both are back is provisional.
+// whichever kernels come meanwhile (Algorithm 1, line 8). While one of them works an idle one keeps its place
+// (docs/policies.md, slice), but no kernel waits for an idle pair: the choice that runs until both are back
+// is provisional.
 //
-// The paper slices kernels because launches cannot be stopped and two kernels overlap only in the room that
-// their launches leave. Here both kernels have quotas and stop at any block, so slicing is not needed.
-// Measured: sliced pairs are slower (docs/results.md#queue-unsliced). The likely cause: multiprocessors run
-// empty at the end of a slice, and the next slice is the younger of the two, which the hardware serves last.
+// Here both kernels have quotas and stop at any block, so slicing is not needed. Measured: sliced pairs are
+// slower (docs/results.md#queue-unsliced). The likely cause: multiprocessors run empty at the end of a slice,
+// and the next slice is the younger of the two, which the hardware serves last.
 //
 // knobs.slices selects the paper's form. A slice is the smallest for which slicing costs at most p % (4.1):
 // with overhead o for a slice and time t_b for a block, at least o / (p t_b) blocks, rounded up to a whole
@@ -52,21 +49,20 @@ namespace {
 
 using Kernels = Pairs::Kernels;
 
-constexpr double kMostRounds = 1 << 20;                     // of a slice, for any profile
-constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes half of it
+constexpr double kMostRounds = 1 << 20;  // of a slice, for any profile
 
 class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs)
-        : Policy(knobs.aging),
+        : Policy({.name = knobs.slices ? "slice-paper" : "slice",
+                  .stops = Stops::kAny,
+                  .short_stops = false,
+                  .explores = Explores::kPairs},
+                 knobs.aging),
           knobs_(knobs),
           idle_grace_(knobs.idle_grace),
           pairs_(knobs),
           exploration_(Exploration::What::kPairs, knobs.exploration) {}
-    std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
-    Stops stops() const override { return Stops::kAny; }
-    bool short_stops() const override { return false; }
-    Explores explores() const override { return Explores::kPairs; }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         const bool tries = exploration_.decides(snapshot, now, wanted);
@@ -81,8 +77,6 @@ public:
         }
         choose(known, snapshot.device, now);
         if (const auto rest = gap_left(now)) wanted.ask_again(*rest);
-        // A kernel runs alone only until the models of all pairs are computed.
-        if (!pairs_.complete() && !chosen_.pair()) wanted.ask_again(kNextModels);
         aging().ask_again(wanted, known, now);
         for (const Kernel* kernel : known) say(*kernel, snapshot.device, wanted);
     }
@@ -117,12 +111,12 @@ private:
             if (kernel.managed) idle_grace_.works(kernel.id, now);  // also if the stream's place is taken
         }
         for (Member& member : chosen_.members) {
-            const auto found = std::find_if(
-                snapshot.kernels.begin(), snapshot.kernels.end(),
-                [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
+            const auto found = std::ranges::find_if(snapshot.kernels, [&](const Kernel& each) {
+                return each.id == member.name.first && each.managed;
+            });
             const bool there = found != snapshot.kernels.end(),
                        waits = chosen_.pair() && knobs_.idle_grace > Duration::zero();
-            const bool same = there && name_of(*found) == member.name;
+            const bool same = there && found->name() == member.name;
             if (!there) idle_grace_.gone(member.name.first, now);
             if (same)
                 member.gone.reset();
@@ -157,22 +151,22 @@ private:
         if (both && !works)
             back_until_ =
                 now + std::max(idle_grace_.of(members[0].name.first), idle_grace_.of(members[1].name.first));
-        const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over;
+        const bool alone_goes_on = !chosen_.pair() && saw(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
-        for (const Kernel* each : known) seen_.push_back(name_of(*each));
+        for (const Kernel* each : known) seen_.push_back(each->name());
         chosen_ = {};
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}},
+            chosen_ = {{{best->first->name()}, {best->second->name()}},
                        best->together.blocks,
                        best->together.profit,
                        best->measured,
                        best->measured && learnt_of(*best)};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
         } else {
-            chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
+            chosen_.members = {{(impatient ? impatient : oldest(known))->name()}};
         }
         chosen_.for_turn = impatient != nullptr;
     }
@@ -195,20 +189,20 @@ private:
     // Order of arrival; ties in the order of the snapshot.
     void note_order(const Kernels& known) {
         size_t next = 0;
-        std::erase_if(order_, [&](const Name& name) {
-            return find_from(known, next, [&](const Kernel* each) { return name_of(*each) == name; }) ==
+        std::erase_if(order_, [&](const LaunchName& name) {
+            return find_from(known, next, [&](const Kernel* each) { return each->name() == name; }) ==
                    known.size();
         });
         next = 0;
         for (const Kernel* each : known) {
-            const Name name = name_of(*each);
-            if (find_from(order_, next, [&](const Name& one) { return one == name; }) == order_.size())
+            const LaunchName name = each->name();
+            if (find_from(order_, next, [&](const LaunchName& one) { return one == name; }) == order_.size())
                 order_.push_back(name);
         }
     }
     const Kernel* oldest(const Kernels& known) const {
-        return *std::find_if(known.begin(), known.end(),
-                             [&](const Kernel* each) { return name_of(*each) == order_.front(); });
+        return *std::ranges::find_if(known,
+                                     [&](const Kernel* each) { return each->name() == order_.front(); });
     }
 
     void say(const Kernel& kernel, const Device& device, Wanted& wanted) {
@@ -247,18 +241,16 @@ private:
         return std::min(kMostRounds, static_cast<double>((smallest_slice(kernel, device) + each - 1) / each));
     }
 
-    using Name = std::pair<uint64_t, uint64_t>;  // stream and launch
-    static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
     bool saw(const Kernels& kernels) const {  // exactly these
         return std::equal(seen_.begin(), seen_.end(), kernels.begin(), kernels.end(),
-                          [](const Name& name, const Kernel* each) { return name == name_of(*each); });
+                          [](const LaunchName& name, const Kernel* each) { return name == each->name(); });
     }
     bool is(const Kernel& kernel, size_t which) const {
-        return which < chosen_.members.size() && chosen_.members[which].name == name_of(kernel);
+        return which < chosen_.members.size() && chosen_.members[which].name == kernel.name();
     }
 
     struct Member {
-        Name name;
+        LaunchName name;
         bool at_work = true, stays = true;
         std::optional<TimePoint> gone = {};  // start of the idle time
     };
@@ -280,9 +272,9 @@ private:
     Pairs pairs_;
     Exploration exploration_;
     Chosen chosen_;
-    std::vector<Name> seen_;   // R, at the last choice
-    TimePoint back_until_{};   // both of a pair ended at once: until then arrivals change the choice
-    std::vector<Name> order_;  // by arrival
+    std::vector<LaunchName> seen_;   // R, at the last choice
+    TimePoint back_until_{};         // both of a pair ended at once: until then arrivals change the choice
+    std::vector<LaunchName> order_;  // by arrival
 };
 
 }  // namespace

@@ -29,11 +29,9 @@ struct Situation {
 class Kept final : public Policy {
 public:
     Kept(std::unique_ptr<Policy> policy, Recorder* recorder)
-        : policy_(std::move(policy)), recorder_(recorder) {
+        : Policy(policy->traits()), policy_(std::move(policy)), recorder_(recorder) {
         if (recorder_) recorder_->choose(policy_->name());
     }
-    std::string_view name() const override { return policy_->name(); }
-    Stops stops() const override { return policy_->stops(); }
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
         situations.push_back({snapshot, now});
         const Decision decision = policy_->decide(snapshot, now);
