@@ -84,7 +84,9 @@ bool CommonTime::told() const {
 
 std::array<CommonTime::Done, 2> CommonTime::done() const {
     std::array<Done, 2> sums = before_;
-    for (size_t i = 0; told() && i < 2; ++i) add(sums[i], sides_[i], *sides_[i].by_rounds(*begun_, last_));
+    if (!told()) return sums;
+    for (size_t i = 0; i < 2; ++i)
+        add(sums[i], sides_[i], sides_[i].by_rounds(*begun_, last_).value_or(0));  // told: there are some
     return sums;
 }
 
