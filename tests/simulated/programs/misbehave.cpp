@@ -45,14 +45,17 @@ void tell(CUstream, CUresult status, void*) {
     called.notify_one();
 }
 
+bool calls_back = true;
+
 // Behind the kernel are two callbacks, which are called with the error, and a host function, which is not.
 CUresult launch(const char* name, unsigned threads, void** parameters) {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     CHECK(cuModuleLoadData(&module, kKernels));
     CHECK(cuModuleGetFunction(&function, module, name));
-    CHECK(cuLaunchHostFunc(nullptr, hold, nullptr));
+    if (calls_back) CHECK(cuLaunchHostFunc(nullptr, hold, nullptr));
     CHECK(cuLaunchKernel(function, 2, 1, 1, threads, 1, 1, 0, nullptr, parameters, nullptr));
+    if (!calls_back) return cuCtxSynchronize();
     for (int i = 0; i < 2; ++i) CHECK(cuStreamAddCallback(nullptr, tell, nullptr, 0));
     CHECK(cuLaunchHostFunc(nullptr, [](void*) { std::abort(); }, nullptr));
     begun = true;
@@ -67,6 +70,7 @@ CUresult launch(const char* name, unsigned threads, void** parameters) {
 
 int main(int count, char** arguments) {
     const std::string way = arguments[1];
+    calls_back = count < 3;  // a program that lives may be fenced: what is behind its kernel is executed
     preload::start();
     if (way == "malformed") return load(kMalformed);
     if (way == "unknown") return load(kUnknown);
