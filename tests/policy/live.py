@@ -140,6 +140,7 @@ def tenant_unloads(smt, programs):
     """So it is with code. A moment after a standstill there is none, and no program is kept out for that:
     the one that unloads waits for the next one."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
+        place.environment["SMT_LIMITS"] = "spare_code=0"
         stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
         for each in (stays, other):
             each.launch().open().say("wait", "ended")
