@@ -102,6 +102,7 @@ CUresult CodeTable::restore_constant(Image& image, const std::string& name,
     if (memory_.find(saved.copy).base != saved.copy || memory_.find(saved.copy).bytes < saved.bytes)
         return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(image.mutex);
+    image.spare_key.clear();
     CUdeviceptr address = 0;
     size_t bytes = 0;
     CUmodule handle = nullptr;
