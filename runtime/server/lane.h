@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/protocol/layout.h"
@@ -84,6 +85,12 @@ public:
     }
     // What the last use is: the launch of a kernel, or of a graph, by its name in the journal.
     void launches(Stream& stream, uint32_t name) { stream.in_flight.name(number_, name); }
+    // Before an unmanaged launch: whether all of the lane's, or many in a row, are on this stream. If so the
+    // lane may wait for what is ahead there; else launches on other streams would wait behind it.
+    bool keeps_to(const Stream& stream) {
+        if (std::exchange(launched_on_, &stream) != &stream) in_a_row_ = in_a_row_ ? 0 : kManyInARow;
+        return ++in_a_row_ > kManyInARow;
+    }
     // Notes the uses now instead of at the end of the record: for handlers that let other threads proceed
     // before that.
     void note_uses();
@@ -101,6 +108,7 @@ public:
 
 private:
     enum class Step { kDone, kEnd, kCorrupt };
+    static constexpr uint64_t kManyInARow = 1024;
 
     void run();
     Step next_record(uint64_t tail);
@@ -146,7 +154,9 @@ private:
         uint64_t number;  // on its stream (in_flight.h)
     };
     std::vector<Use> used_;
-    uint64_t number_ = 0;  // of the last use on its stream (in_flight.h)
+    uint64_t number_ = 0;                // of the last use on its stream (in_flight.h)
+    const void* launched_on_ = nullptr;  // the stream of the last unmanaged launch
+    uint64_t in_a_row_ = 0;              // of them on this stream; the first is as if many were
     StreamPointer own_stream_;
     Arena::Staging staging_;
     std::vector<char> upload_;

@@ -1,8 +1,10 @@
 #include "runtime/server/streams.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "runtime/device/held_up.h"
+#include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/lane.h"
@@ -11,6 +13,8 @@
 namespace smt::runtime::server {
 
 namespace {
+
+constexpr auto kLookAtDepth = std::chrono::microseconds(50);  // while too much is ahead
 
 void remove(std::vector<StreamPointer>& list, const Stream* stream) {
     std::erase_if(list, [&](const StreamPointer& each) { return each.get() == stream; });
@@ -30,7 +34,7 @@ Streams::~Streams() {
 }
 
 CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
-    auto made = std::make_shared<Stream>(driver_, arena_);
+    auto made = std::make_shared<Stream>(driver_, arena_, dispatcher_->ahead());
     made->blocking = blocking;
     made->priority = dispatcher_->supplies().within_range(priority);
     CUresult status = dispatcher_->supplies().sm_sets().make_stream(
@@ -163,15 +167,25 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     return status;
 }
 
-CUresult Streams::enter(Stream& stream, const dispatch::UnmanagedLaunch& launch,
+CUresult Streams::enter(Stream& stream, Lane& lane, const dispatch::UnmanagedLaunch& launch,
                         dispatch::UnmanagedPass* pass) {
     if (!tenant_->preemptible.load(std::memory_order_relaxed) &&
         !tenant_->preemptor.load(std::memory_order_relaxed) && !dispatcher_->gpu_time() &&
-        !dispatcher_->watches())
+        !dispatcher_->watches()) {
+        if (lane.keeps_to(stream)) await_depth(stream, lane);
         return stream.guard();
+    }
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = manage(stream, &managed);
     return status == CUDA_SUCCESS ? managed->enter(launch, pass) : status;
+}
+
+// Sleeps, because nothing announces that an event is reached.
+void Streams::await_depth(Stream& stream, const Lane& lane) const {
+    if (stream.depth.goes(stream.handle)) return;
+    const dispatch::ClockHandoff others(dispatcher_->device());
+    while (!stream.depth.may_go(dispatcher_->now(), stream.pending_wait().waits() || lane.stopping()))
+        std::this_thread::sleep_for(kLookAtDepth);
 }
 
 CUresult Streams::prepare(Stream& stream) {

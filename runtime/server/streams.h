@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/launch_depth.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
 #include "runtime/protocol/state.h"
@@ -41,7 +42,8 @@ class Lane;
 // One stream. Its users hold references, so a stream that another thread destroys exists until the record
 // that uses it is done.
 struct Stream : std::enable_shared_from_this<Stream> {
-    Stream(const DriverApi& driver, Arena& arena) : driver(driver), arena(arena) {}
+    Stream(const DriverApi& driver, Arena& arena, schedule::Duration ahead)
+        : driver(driver), arena(arena), depth(driver, ahead) {}
     ~Stream();  // destroys the driver's stream; its pending work still completes
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -49,6 +51,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     const DriverApi& driver;
     Arena& arena;
     CUstream handle = nullptr;
+    dispatch::LaunchDepth depth;  // of launches that no dispatch::ManagedStream knows
     uint32_t reference = 0;
     int32_t priority = 0;                   // the program's; the driver's is Dispatcher::stream_priority()
     bool blocking = false;                  // ordered with the legacy stream
@@ -115,8 +118,10 @@ public:
     CUresult open();  // makes the legacy stream
     // The stream's dispatch::ManagedStream, made by the first call.
     CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
-    // To be called before an unmanaged launch: waits for its turn if another tenant may go first.
-    CUresult enter(Stream& stream, const dispatch::UnmanagedLaunch& launch, dispatch::UnmanagedPass* pass);
+    // To be called before an unmanaged launch: waits for its turn if another tenant may go first, and while
+    // too much is ahead of it.
+    CUresult enter(Stream& stream, Lane& lane, const dispatch::UnmanagedLaunch& launch,
+                   dispatch::UnmanagedPass* pass);
 
     // OUT_OF_MEMORY if `most` streams exist.
     CUresult create(uint32_t flags, int32_t priority, size_t most, StreamPointer* stream);
@@ -207,6 +212,7 @@ public:
     void abandon();  // the client is gone: pending managed launches will not run
 
 private:
+    void await_depth(Stream& stream, const Lane& lane) const;
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
     bool works(Stream& stream) const;
     CUresult join_blocking(Stream& legacy);

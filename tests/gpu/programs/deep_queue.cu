@@ -1,5 +1,6 @@
 // Launches far ahead of the GPU: in one stream and in two that wait for each other, behind a host function
-// that the program lets go on later, and asked for again and again whether they are over.
+// that the program lets go on later and behind an event of that stream, and asked for again and again whether
+// they are over.
 //
 //     deep_queue [LAUNCHES [ROUNDS]]
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "program.h"
 
 constexpr int kBlocks = 528, kThreads = 128, kValues = kBlocks * kThreads;
+constexpr int kMany = 400;
 constexpr unsigned kFactor = 1664525u, kSummand = 1013904223u;
 
 __global__ void step(unsigned* values, unsigned launch, int rounds) {
@@ -43,23 +45,21 @@ struct Queue {
         CHECK(cudaMemsetAsync(values, 0, kValues * sizeof *values, stream));
         CHECK(cudaStreamSynchronize(stream));
     }
-    void launch(int launches, int rounds) {
+    void launch(int launches, int rounds, int blocks = kBlocks) {
         for (int i = 0; i < launches; ++i)
-            step<<<kBlocks, kThreads, 0, stream>>>(values, static_cast<unsigned>(i), rounds);
+            step<<<blocks, kThreads, 0, stream>>>(values, static_cast<unsigned>(i), rounds);
         CHECK(cudaGetLastError());
     }
     // Waits for nothing.
-    bool holds(unsigned value) const {
+    bool holds(unsigned value, int blocks = kBlocks) const {
         std::vector<unsigned> found(kValues);
         cudaStream_t other;
         CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
         CHECK(cudaMemcpyAsync(found.data(), values, kValues * sizeof *values, cudaMemcpyDeviceToHost, other));
         CHECK(cudaStreamSynchronize(other));
         CHECK(cudaStreamDestroy(other));
-        for (unsigned each : found) {
-            if (each != value) return false;
-        }
-        return true;
+        return std::all_of(found.begin(), found.begin() + blocks * kThreads,
+                           [&](unsigned each) { return each == value; });
     }
 
     cudaStream_t stream = nullptr;
@@ -108,19 +108,36 @@ int main(int argc, char** argv) {
     result.expect(one.holds(expected(launches, rounds, after)), "in the stream that was waited for");
 
     std::atomic<bool> go{false};
+    const auto wait_in = [&](cudaStream_t stream) {
+        go = false;
+        CHECK(cudaLaunchHostFunc(
+            stream,
+            [](void* flag) {
+                while (!static_cast<std::atomic<bool>*>(flag)->load()) {
+                }
+            },
+            &go));
+    };
     one.clear();
-    CHECK(cudaLaunchHostFunc(
-        one.stream,
-        [](void* flag) {
-            while (!static_cast<std::atomic<bool>*>(flag)->load()) {
-            }
-        },
-        &go));
+    wait_in(one.stream);
     const int behind = std::min(launches, 60);
     one.launch(behind, rounds);
     go = true;
     CHECK(cudaStreamSynchronize(one.stream));
     result.expect(one.holds(expected(behind, rounds)), "behind a host function");
+
+    // More than a server lets a stream be ahead, of kernels that are too small to be managed.
+    one.clear();
+    two.clear();
+    wait_in(one.stream);
+    one.launch(kMany, 1, 1);
+    CHECK(cudaEventRecord(one.event, one.stream));
+    CHECK(cudaStreamWaitEvent(two.stream, one.event, 0));
+    two.launch(kMany, 1, 1);
+    go = true;
+    CHECK(cudaStreamSynchronize(two.stream));
+    result.expect(one.holds(expected(kMany, 1), 1), "small ones behind a host function");
+    result.expect(two.holds(expected(kMany, 1), 1), "small ones behind an event that waits");
 
     result.fold(after);
     return result.finish();

@@ -298,7 +298,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
                                          launch.block[0] * launch.block[1] * launch.block[2],
                                          launch.shared_bytes};
     dispatch::UnmanagedPass pass;
-    SMT_TRY(call.session.streams().enter(stream, what, &pass));
+    SMT_TRY(call.session.streams().enter(stream, call.lane, what, &pass));
     call.lane.launches(stream, kernel.journal_name);  // not before: while it is held back it is no launch
     if (kernel.prints) [[unlikely]] {
         pass.drop();

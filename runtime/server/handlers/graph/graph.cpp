@@ -96,7 +96,7 @@ CUresult handle_graph_launch(Call& call) {
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
         request.exec, call.session.journal_name_of_graphs(), treatment, nullptr, 0, 0, 0};
-    SMT_TRY(streams.enter(*stream, launch, &pass));
+    SMT_TRY(streams.enter(*stream, call.lane, launch, &pass));
     call.lane.launches(*stream, call.session.journal_name_of_graphs());
     if (prints) {
         pass.drop();  // the printing turn may depend on other tenants' work
