@@ -70,20 +70,47 @@ TEST_CASE("fair: a turn is the tenant's, however many streams it has", "[policy]
     CHECK(*decision.again == 1ms);  // the larger O of two that stop together
 }
 
-TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]") {
+TEST_CASE("fair: a gap in a turn is filled by turns of others, then waited for; a longer one ends it",
+          "[policy]") {
     const auto policy = make_fair(kStopsOnly);
-    const Kernel a = weighted(1, 1, 100us), b = waiting(weighted(2, 1, 100us));
-    policy->decide({device(4), {a, b}}, kBegin);
-    const Decision gap = policy->decide({device(4), {b}}, kBegin + 100us);
-    CHECK(gap.assignments.empty());
-    CHECK(*gap.again == 200us);  // its work has ended just now
-    CHECK(said(policy->decide({device(4), {a, b}}, kBegin + 150us)) == Said{{1, "run"}});
-    CHECK(policy->decide({device(4), {b}}, kBegin + 600us)
-              .assignments.empty());  // no decision was asked for while it ran
-    CHECK(policy->decide({device(4), {b}}, kBegin + 799us).assignments.empty());
-    const Decision over = policy->decide({device(4), {b}}, kBegin + 800us);
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);  // turns of 1 ms
+    const auto decide = [&](std::vector<Kernel> kernels, Duration at) {
+        return policy->decide({device(4), std::move(kernels)}, kBegin + at);
+    };
+    decide({a, waiting(b)}, 0us);
+    const Decision gap = decide({waiting(b)}, 100us);
+    CHECK(said(gap) == Said{{2, "run"}});
+    // It has its turn in one piece, as it has no gap.
+    CHECK(*decide({waiting(a), b}, 150us).again == 950us);
+    CHECK(said(decide({waiting(a), b}, 1100us)) == Said{{1, "run"}, {2, "wait"}});
+    decide({a, waiting(b)}, 1100us);                         // it stops at once
+    CHECK(*decide({a, waiting(b)}, 1200us).again == 800us);  // 900 us were left
+    // The other one's turn is used up, so it waits.
+    const Decision second = decide({waiting(b)}, 1300us);
+    CHECK(second.assignments.empty());
+    CHECK(*second.again == 200us);
+    CHECK(said(decide({waiting(a), waiting(b)}, 1400us)) == Said{{1, "run"}});
+    CHECK(decide({waiting(b)}, 1600us).assignments.empty());  // it has worked until now
+    CHECK(decide({waiting(b)}, 1799us).assignments.empty());
+    const Decision over = decide({waiting(b)}, 1800us);
     CHECK(said(over) == Said{{2, "run"}});
     CHECK_FALSE(over.again);
+}
+
+TEST_CASE("fair: gaps are part of a turn where no other fills them", "[policy]") {
+    const auto policy = make_fair(kStopsOnly);
+    const Kernel a = weighted(1, 2, 100us), b = weighted(2, 1, 100us);  // T is 667 us
+    const auto decide = [&](std::vector<Kernel> kernels, Duration at) {
+        return policy->decide({device(4), std::move(kernels)}, kBegin + at);
+    };
+    decide({a, waiting(b)}, 0us);
+    decide({waiting(b)}, 500us);
+    decide({waiting(a), b}, 600us);
+    CHECK(said(decide({waiting(a), b}, 1167us)) == Said{{1, "run"}, {2, "wait"}});  // 833 us are left
+    decide({a, waiting(b)}, 1167us);
+    decide({waiting(b)}, 1667us);
+    CHECK(decide({waiting(a), waiting(b)}, 1767us).again);
+    CHECK(said(decide({a, waiting(b)}, 2001us)) == Said{{1, "wait"}, {2, "run"}});
 }
 
 TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]") {

@@ -10,20 +10,28 @@
 //     O: 100 us each, W: 2 and 1, max_overhead 10 %:   T = 667 us; turns of 1333 and 667 us
 //
 // The paper's i is a kernel. Here it is a tenant, and all its kernels share a turn; else a program with more
-// streams would get more of the GPU. Its O is the largest of its kernels', which stop together. A long block
-// may run on after its turn. That time is taken off the tenant's next turn and added to the turn that it ran
-// into. The paper charges no tenant for it; with long blocks, weights then have little effect. No turn is
-// shorter than the longest stop plus `shortest`, or a small share would end before the others have stopped. A
-// tenant that becomes idle in its turn keeps the turn for the idle grace period (idle_grace.h); else a
-// program that launches, waits and launches again would get one launch a round. A tenant that is idle when
-// its turn comes is skipped, and counts for T as long. A tenant alone runs without turns. Crowds of short
-// kernels run at the same time, as under share (docs/policies.md).
+// streams would get more of the GPU. Its O is the largest of its kernels', which stop together.
+//
+// A turn need not be in one piece. When its tenant becomes idle the next one in the ring has its turn, and
+// what is left of the first one's is used later in the round. So programs that launch, wait and launch again
+// fill each other's gaps, and no stop is needed for it. A round is over when no tenant with a turn left has
+// work, or has been idle for less than the idle grace period (idle_grace.h): those whose turns are used up
+// wait until then, or a program with gaps would get less than its share. A tenant that is idle when its turn
+// would begin is skipped, and counts for T as long.
+//
+// A long block may run on after its turn. That time is taken off the tenant's next turn, and not off the turn
+// that it ran into, for as long as that one lasts. The paper charges no tenant for it; with long blocks,
+// weights then have little effect. No turn is shorter than the longest stop plus `shortest`, or a small share
+// would end before the others have stopped. A tenant alone runs without turns. Crowds of short kernels run at
+// the same time, as under share (docs/policies.md).
 //
 // Without a profile, O is by estimate.h. Unmanaged work is not stopped, and runs in others' turns too.
 //
 // No tenant starves: a round is finite and includes all tenants with work.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -45,10 +53,13 @@ struct Share {
     bool has_work = false;
     bool runs = false;                   // or is stopping
     bool is_short = false;               // all its kernels are, now or when it last had some
-    bool runs_on = false;                // beyond its turn,
-    TimePoint ended{};                   // which ended then
+    bool begins = false;                 // it has blocks that have not begun
+    Duration last_blocks{};              // else: that the others take still, as far as known
+    bool runs_on = false;                // beyond its turn
     std::optional<TimePoint> idle = {};  // start of the idle time
-    Duration debt{};                     // for how long it ran on
+    bool begun = false;                  // its turn, in this round
+    Duration left{};                     // of that turn; below 0: it ran on for so long
+    Duration owed{};                     // for having run on, beyond what this turn could pay
 };
 
 class Fair final : public Policy {
@@ -64,15 +75,16 @@ public:
     }
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
+        charge(now);
         note_work(snapshot, now);
-        note_debts(now);
         dismiss(now);
         crowded_ = is_crowd(snapshot);
         if (crowded_) {
             turn_.clear();
             return for_crowds_->want(snapshot, now, wanted);
         }
-        take_turns(now, wanted);
+        take_turns(now);
+        ask_again(now, wanted);
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) {
                 wanted.resume(kernel, "runs as it is");
@@ -87,7 +99,7 @@ public:
 private:
     // The ring is in the order of arrival.
     void note_work(const Snapshot& snapshot, TimePoint now) {
-        for (Share& share : ring_) share.has_work = share.runs = false;
+        for (Share& share : ring_) share.has_work = share.runs = share.begins = false;
         size_t near = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) continue;
@@ -95,14 +107,18 @@ private:
                 find_near(ring_, near, [&](const Share& each) { return each.tenant == kernel.tenant; });
             if (place == ring_.size()) ring_.push_back(Share{kernel.tenant});
             Share* const share = &ring_[place];
-            if (!share->has_work) share->preemption_ns = 0, share->is_short = true;
+            if (!share->has_work) share->preemption_ns = 0, share->is_short = true, share->last_blocks = {};
             share->has_work = true;
             share->is_short &= kernel.predicted && *kernel.predicted <= knobs_.short_kernel;
             share->runs |= kernel.state != Kernel::State::kWaiting;
+            share->begins |= !kernel.last_taken || kernel.state == Kernel::State::kWaiting;
+            share->last_blocks = std::max(share->last_blocks,
+                                          kernel.predicted.value_or(Duration::zero()) - (now - kernel.since));
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
         for (Share& share : ring_) {
+            share.runs_on &= share.runs;
             if (share.has_work)
                 share.idle.reset(), idle_grace_.works(share.tenant, now);
             else
@@ -122,59 +138,96 @@ private:
         });
     }
 
-    // Time that a block ran on into another turn is taken off the tenant's next turn, and the current turn is
-    // extended by it.
-    void note_debts(TimePoint now) {
+    // What has passed since the last call, to those that ran on beyond their turns, or else to the holder;
+    // but not while nobody waited. decide() is called when work ends, not while it runs, so they ran until
+    // now.
+    void charge(TimePoint now) {
+        const Duration passed = now - std::exchange(last_, now);
+        if (!counts_) return;
+        bool ran_on = false;
         for (Share& share : ring_) {
-            if (!share.runs_on || share.runs || share.tenant == turn_) continue;
-            share.debt += now - share.ended;
-            share.runs_on = false;
-            if (!turn_.empty()) until_ += now - std::max(share.ended, began_);
+            if (!share.runs_on) continue;
+            share.left -= passed;
+            ran_on = true;
         }
+        const auto holder = find(turn_);
+        if (holder == ring_.end()) return;
+        if (!ran_on) return void(holder->left -= passed);
+        beside_ += passed;
+        if (beside_ >= turn_of(*holder)) holder->left = {};
     }
 
-    void take_turns(TimePoint now, Wanted& wanted) {
-        auto holder = find(turn_);
-        const bool holds = holder != ring_.end() && now < until_;
-        // decide() is called when work ends, not while it runs: work that is gone was present until now.
-        const bool worked = std::exchange(works_, holds && holder->has_work);
-        if (works_ || worked) busy_ = now;
-        const Duration gap = idle_grace_.of(turn_);
-        if (!holds || (!works_ && now - busy_ >= gap)) {
-            begin_next(holder, now);
-        } else if (!works_) {
-            wanted.ask_again(gap - (now - busy_));
+    void take_turns(TimePoint now) {
+        const auto holder = find(turn_);
+        if (holder != ring_.end() && holder->has_work && holder->left > Duration::zero() &&
+            (holder->begins || holder->last_blocks < knobs_.last_blocks))
+            return;
+        const auto by = [&](auto which) { return next(holder, which); };
+        auto found = by(
+            [](const Share& each) { return each.has_work && (!each.begun || each.left > Duration::zero()); });
+        if (found == ring_.end())
+            found = by([&](const Share& each) { return each.begun && returns(each, now); });
+        if (found == ring_.end()) {
+            for (Share& each : ring_) each.begun = false;
+            epoch_ns_ = 0;
+            found = by([](const Share& each) { return each.has_work; });
         }
-        const bool others = std::ranges::any_of(
-            ring_, [&](const Share& each) { return each.tenant != turn_ && each.has_work; });
-        if (others && until_ > now) wanted.ask_again(until_ - now);
+        begin(found);
     }
 
-    // The turn goes to the next tenant with work in the ring; without a holder, from the beginning.
-    void begin_next(std::vector<Share>::iterator holder, TimePoint now) {
-        size_t at = 0;
-        if (holder != ring_.end()) {
-            holder->runs_on = holder->runs;
-            holder->ended = now;
-            at = static_cast<size_t>(holder - ring_.begin()) + 1;
+    // It is idle, not for long, and has something left of its turn.
+    bool returns(const Share& share, TimePoint now) const {
+        return share.left > Duration::zero() && share.idle &&
+               now - *share.idle < idle_grace_.of(share.tenant);
+    }
+
+    template <class Which>
+    bool any_other(const Which& which) const {
+        return std::ranges::any_of(
+            ring_, [&](const Share& each) { return each.tenant != turn_ && std::invoke(which, each); });
+    }
+
+    // Behind the holder in the ring, the holder last; without one, from the beginning.
+    template <class Which>
+    std::vector<Share>::iterator next(std::vector<Share>::iterator holder, const Which& which) {
+        const auto behind = holder == ring_.end() ? ring_.begin() : holder + 1;
+        const auto found = std::find_if(behind, ring_.end(), which);
+        if (found != ring_.end()) return found;
+        const auto again = std::find_if(ring_.begin(), behind, which);
+        return again == behind ? ring_.end() : again;
+    }
+
+    // A turn, or the rest of one.
+    void begin(std::vector<Share>::iterator share) {
+        if (share == ring_.end()) return turn_.clear();
+        if (const auto holder = find(turn_); holder != share) {
+            if (holder != ring_.end()) holder->runs_on = holder->runs;
+            share->runs_on = false;
+            turn_ = share->tenant;
+            beside_ = {};
         }
-        const size_t end = at + ring_.size();
-        while (at < end && !ring_[at % ring_.size()].has_work) ++at;
-        turn_.clear();
-        if (at == end) return;
-        Share* const next = &ring_[at % ring_.size()];
-        turn_ = next->tenant;
-        began_ = busy_ = now;
-        works_ = true;
-        if (holder == ring_.end() || at >= ring_.size() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
+        if (std::exchange(share->begun, true)) return;
+        if (epoch_ns_ == 0 || std::exchange(sharing_, ring_.size()) != ring_.size()) epoch_ns_ = epoch_ns();
         sharing_ = ring_.size();
-        const Duration turn = nanoseconds(epoch_ns_ * next->weight);
-        if (next->runs_on) next->debt += now - next->ended;  // it still runs on
-        const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
-        next->debt = std::min(next->debt - paid, turn);
-        next->runs_on = false;
-        until_ = now + turn - paid;
+        beside_ = {};
+        const Duration turn = turn_of(*share), debt = share->owed - std::min(share->left, Duration::zero()),
+                       paid = std::min(debt, turn - turn / kLeastPart);
+        share->owed = std::min(debt - paid, turn);
+        share->left = turn - paid;
     }
+
+    void ask_again(TimePoint now, Wanted& wanted) {
+        const auto holder = find(turn_);
+        counts_ = holder != ring_.end() &&
+                  any_other([&](const Share& each) { return each.has_work || returns(each, now); });
+        if (holder == ring_.end()) return;
+        if (holder->idle) wanted.ask_again(*holder->idle + idle_grace_.of(turn_) - now);
+        if (!any_other(&Share::has_work)) return;
+        const bool beside = std::ranges::any_of(ring_, &Share::runs_on);
+        wanted.ask_again(beside ? std::min(holder->left, turn_of(*holder) - beside_) : holder->left);
+    }
+
+    Duration turn_of(const Share& share) const { return nanoseconds(epoch_ns_ * share.weight); }
 
     double epoch_ns() const {  // T
         const double shortest = ns_of(knobs_.shortest), resume = ns_of(knobs_.resume);
@@ -200,10 +253,9 @@ private:
     std::string turn_;     // the tenant that has the turn; empty: none
     double epoch_ns_ = 0;  // T of this round,
     size_t sharing_ = 0;   // for so many tenants
-    TimePoint began_{};
-    TimePoint until_{};
-    TimePoint busy_{};    // when the holder last had work
-    bool works_ = false;  // the holder had work at the last call
+    Duration beside_{};    // for how long others ran on beside the turn
+    TimePoint last_{};     // call
+    bool counts_ = false;  // the time since then: another tenant was there
 };
 
 }  // namespace

@@ -35,6 +35,9 @@ struct FairKnobs {
     Duration shortest = std::chrono::microseconds(100);
     // A tenant keeps its turn through idle times of this length, or longer ones once learnt (idle_grace.h).
     Duration idle_grace = std::chrono::microseconds(200);
+    // A tenant without a block left to begin leaves the rest of the GPU to the next turn, if its blocks take so
+    // much longer. For the ragged end of a launch it is not worth it.
+    Duration last_blocks = std::chrono::microseconds(500);
     // So many tenants whose kernels are all short run at the same time. 0 for `short_kernel` is the paper's.
     size_t crowd = 3;
     Duration short_kernel = kShortKernel;

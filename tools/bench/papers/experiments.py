@@ -1,10 +1,11 @@
 """Parts of papers.py that fix what a policy chooses by itself: the size of slices, and on how many
-multiprocessors an urgent kernel runs."""
+multiprocessors an urgent kernel runs; and one that asks whether weights hold."""
 import itertools
 import statistics
 
 import workloads
-from parts import Behind, Job, Part, fresh
+from metrics import progress
+from parts import LATER_S, Behind, Job, Part, Together, fresh
 from summary import LATE_S
 
 SLICES_ONLY = 1 << 30   # in a seed of SMT_STRESS: runtime/dispatch/experiments.h
@@ -124,7 +125,50 @@ def faster(lines):
             for more, of in medians.items()}
 
 
+class Weights(Together):
+    """FLEP's programs under fair with weights: all pairs at 2:1, and the triples of figure 12 at 3:2:1. What
+    each gets is its progress, in units of its rate alone, while all work."""
+    name, modes, later = "weights", ("fair",), ()
+
+    def every(self):
+        pairs = workloads.in_drawn_order(list(itertools.combinations(workloads.FLEP, 2)))
+        return {self.called(names): names for names in (*pairs, *workloads.drawn_triples())}
+
+    @staticmethod
+    def called(names):
+        return " ".join(f"{name}:{weight}" for name, weight in zip(names, workloads.WEIGHTS[len(names)]))
+
+    def jobs(self, programs, mode, turn):
+        run = self.runner
+        return [Job(name, run.iterations(name, 2 * run.length), offset_s=LATER_S * place, weight=weight)
+                for place, (name, weight) in enumerate(zip(programs, workloads.WEIGHTS[len(programs)]))]
+
+    def judge(self, rows, programs):
+        each = progress([(row, self.runner.launch_s(row["program"])) for row in rows], self.runner.least_s)
+        if not each or not sum(each):
+            return {}
+        weights = workloads.WEIGHTS[len(programs)]
+        parts = [part / sum(each) * sum(weights) / weight for part, weight in zip(each, weights)]
+        return {"off": max(abs(part - 1) for part in parts), "sum": sum(each), "parts": parts}
+
+
+def off_weights(lines):
+    """{number of programs: {workload: by how much the part is off that is off most; median of runs}}"""
+    runs = {}
+    for row in lines:
+        if row.get("part") == Weights.name and row["figures"] and row["late_s"] <= LATE_S:
+            count = len(row["programs"])
+            runs.setdefault(count, {}).setdefault(row["workload"], []).append(row["figures"]["off"])
+    return {count: {name: statistics.median(each) for name, each in of.items()} for count, of in runs.items()}
+
+
 def print_table(lines):
+    for count, of in off_weights(lines).items():
+        within = sum(off <= 0.05 for off in of.values())
+        print(f"{count} programs with weights: the part that is off most is off by "
+              f"{statistics.median(of.values()):.3f} in the median, {within} of {len(of)} within 0.05")
+        for name, off in sorted(of.items(), key=lambda each: -each[1])[:12]:
+            print(f"   {off:.3f}  {name}")
     for more, of in faster(lines).items():
         print(f"{more} multiprocessors more than just enough: " +
               ", ".join(f"{name} {value:.2f} times as fast" for name, value in of.items()))
@@ -136,4 +180,4 @@ def print_table(lines):
                                         for of in found.values()))
 
 
-PARTS = {part.name: part for part in (Slices, MoreSms)}
+PARTS = {part.name: part for part in (Slices, MoreSms, Weights)}

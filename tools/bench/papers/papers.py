@@ -17,6 +17,7 @@ and, where --parts names them,
 
   slices    Kernelet: its eight programs alone, in slices of fixed sizes (figure 6)
   more-sms  FLEP: small launches with more multiprocessors than just enough (figure 16)
+  weights   FLEP: all pairs of its programs at 2:1 and triples at 3:2:1, fair
 
 Metrics of each run: makespan STP (the papers' STP), Eyerman's STP and ANTT (harness/metrics.py).
 --budget, less what has to be known of programs beforehand, is divided by what a round of each part takes, of

@@ -25,6 +25,7 @@ class Job(NamedTuple):
     offset_s: float = 0
     size: str = ""   # the stage's
     urgent: bool = False
+    weight: float = 1
 
 
 def figures(runs, each):
@@ -307,7 +308,7 @@ class Runner:
         stage.choose(plain)
         lead = max(stage.leads.get(job.program, 0) for job in jobs) * (1 + 0.1 * len(jobs)) + self.margin_s
         begin = time.monotonic() + lead
-        children = [stage.start(job.program, job.iterations, plain, urgent=job.urgent,
+        children = [stage.start(job.program, job.iterations, plain, urgent=job.urgent, weight=job.weight,
                                 tenant=f"{'abcdefgh'[place]}-{job.program}", size=job.size or stage.size,
                                 arrivals=(job.mean_ms, job.seed, begin + job.offset_s))
                     for place, job in enumerate(jobs)]

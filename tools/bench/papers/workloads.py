@@ -21,6 +21,9 @@ EQUAL = [(small, large) for small in FLEP[4:] for large in FLEP if small != larg
 # FLEP's figure 12: large, and two small ones behind it.
 TRIPLES, TRIPLES_SEED = 14, 20261127
 
+# fair, FLEP's figure 13 with all its programs, and with three: the first program's weight first.
+WEIGHTS = {2: (2, 1), 3: (3, 2, 1)}
+
 # Kernelet, its table 5.
 MIXES = {"CI": ("black_scholes", "matrix_multiply", "tea", "mri_q"),
          "MI": ("pointer_chase", "spmv", "stencil3d", "sad"),
