@@ -5,7 +5,7 @@ using namespace smt::tests;
 
 namespace {
 
-const FairKnobs kStopsOnly{.resume = 0us};
+const FairKnobs kStopsOnly{.resume = 0us, .short_kernel = 0us};
 
 Kernel weighted(uint64_t id, double weight, std::chrono::microseconds preemption) {
     Kernel made = kernel(id, 100000);

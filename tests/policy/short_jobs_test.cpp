@@ -60,12 +60,12 @@ TEST_CASE("in virtual time: eight tenants of short jobs lose little by any polic
 }
 
 TEST_CASE("hpf: a crowd of short kernels of one priority runs as it is", "[policy]") {
-    const auto of = [](uint64_t id, std::chrono::microseconds predicted) {
+    const auto of = [](uint64_t id, Duration predicted) {
         Kernel made = waiting(kernel(id, 100, nth_of(kSm, 2)));
         made.predicted = predicted;
         return made;
     };
-    const std::vector<Kernel> crowd{of(1, 50us), of(2, 250us), of(3, 100us)};
+    const std::vector<Kernel> crowd{of(1, 50us), of(2, 3ms), of(3, 100us)};
     Kernel pressing = crowd[2];
     pressing.priority = 1;
     const auto runs = [](const std::vector<Kernel>& kernels, const HpfKnobs& knobs = {}) {
@@ -74,9 +74,13 @@ TEST_CASE("hpf: a crowd of short kernels of one priority runs as it is", "[polic
     CHECK(runs(crowd) == Said{{1, "run"}, {2, "run"}, {3, "run"}});
     CHECK(runs({crowd[0], crowd[1]}) == Said{{1, "run"}});  // two are ordered
     CHECK(runs(crowd, {.short_kernel = 0us}) == Said{{1, "run"}});
-    CHECK(runs({crowd[0], crowd[1], of(3, 300us)}) == Said{{1, "run"}});
-    CHECK(runs({crowd[0], crowd[1], waiting(kernel(3, 100, nth_of(kSm, 2)))}) ==
-          Said{{1, "run"}});  // of unknown time
+    CHECK(runs({crowd[0], crowd[1], of(3, 4ms)}) == Said{{1, "run"}});
+    // Of unknown time: until it has been at work for longer.
+    CHECK(runs({crowd[0], crowd[1], waiting(kernel(3, 100, nth_of(kSm, 2)))}) == runs(crowd));
+    Kernel long_at_work = kernel(3, 100, nth_of(kSm, 2));
+    long_at_work.since = kBegin - 3ms;
+    CHECK(runs({crowd[0], crowd[1], long_at_work}).at(1) == "run");
+    CHECK(runs({crowd[0], crowd[1], long_at_work}).at(3) == "wait");
     CHECK(runs({crowd[0], crowd[1], pressing}).at(3) == "run");
     CHECK_FALSE(runs({crowd[0], crowd[1], pressing}).contains(2));
 }
@@ -110,7 +114,7 @@ TEST_CASE("fair: weights hold in a crowd of short kernels, which overlap", "[pol
 }
 
 TEST_CASE("fair: a crowd is of three, and of short kernels that can be stopped", "[policy]") {
-    const auto of = [](uint64_t id, std::chrono::microseconds predicted) {
+    const auto of = [](uint64_t id, Duration predicted) {
         Kernel made = waiting(kernel(id, 100, nth_of(kSm, 2)));
         made.session = static_cast<uint32_t>(id);
         made.predicted = predicted;
@@ -120,10 +124,15 @@ TEST_CASE("fair: a crowd is of three, and of short kernels that can be stopped",
         const Said all = said(make_fair(knobs)->decide({device(4), kernels}, kBegin));
         return std::ranges::count_if(all, [](const auto& each) { return each.second != "wait"; });
     };
-    const std::vector<Kernel> crowd{of(1, 50us), of(2, 250us), of(3, 100us)};
+    const std::vector<Kernel> crowd{of(1, 50us), of(2, 3ms), of(3, 100us)};
     CHECK(running(crowd) == 3);
     CHECK(running({crowd[0], crowd[1]}) == 1);
-    CHECK(running({crowd[0], crowd[1], of(3, 300us)}) == 1);
-    CHECK(running({crowd[0], crowd[1], waiting(kernel(3, 100, nth_of(kSm, 2)))}) == 1);
+    CHECK(running({crowd[0], crowd[1], of(3, 4ms)}) == 1);
+    Kernel unknown = waiting(kernel(3, 100, nth_of(kSm, 2)));
+    unknown.session = 3;
+    CHECK(running({crowd[0], crowd[1], unknown}) == 3);
+    unknown.state = State::kRunning;
+    unknown.since = kBegin - 3ms;
+    CHECK(running({crowd[0], crowd[1], unknown}) == 1);
     CHECK(running(crowd, {.short_kernel = 0us}) == 1);
 }

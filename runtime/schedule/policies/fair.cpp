@@ -39,6 +39,7 @@
 #include "runtime/schedule/lookup.h"
 #include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/policies.h"
+#include "runtime/schedule/policies/short_kernels.h"
 
 namespace smt::runtime::schedule {
 
@@ -53,8 +54,6 @@ struct Share {
     bool has_work = false;
     bool runs = false;                   // or is stopping
     bool is_short = false;               // all its kernels are, now or when it last had some
-    bool begins = false;                 // it has blocks that have not begun
-    Duration last_blocks{};              // else: that the others take still, as far as known
     bool runs_on = false;                // beyond its turn
     std::optional<TimePoint> idle = {};  // start of the idle time
     bool begun = false;                  // its turn, in this round
@@ -99,7 +98,7 @@ public:
 private:
     // The ring is in the order of arrival.
     void note_work(const Snapshot& snapshot, TimePoint now) {
-        for (Share& share : ring_) share.has_work = share.runs = share.begins = false;
+        for (Share& share : ring_) share.has_work = share.runs = false;
         size_t near = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.stoppable()) continue;
@@ -107,13 +106,10 @@ private:
                 find_near(ring_, near, [&](const Share& each) { return each.tenant == kernel.tenant; });
             if (place == ring_.size()) ring_.push_back(Share{kernel.tenant});
             Share* const share = &ring_[place];
-            if (!share->has_work) share->preemption_ns = 0, share->is_short = true, share->last_blocks = {};
+            if (!share->has_work) share->preemption_ns = 0, share->is_short = true;
             share->has_work = true;
-            share->is_short &= kernel.predicted && *kernel.predicted <= knobs_.short_kernel;
+            share->is_short &= seems_short(kernel, knobs_.short_kernel, now);
             share->runs |= kernel.state != Kernel::State::kWaiting;
-            share->begins |= !kernel.last_taken || kernel.state == Kernel::State::kWaiting;
-            share->last_blocks = std::max(share->last_blocks,
-                                          kernel.predicted.value_or(Duration::zero()) - (now - kernel.since));
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
@@ -159,9 +155,7 @@ private:
 
     void take_turns(TimePoint now) {
         const auto holder = find(turn_);
-        if (holder != ring_.end() && holder->has_work && holder->left > Duration::zero() &&
-            (holder->begins || holder->last_blocks < knobs_.last_blocks))
-            return;
+        if (holder != ring_.end() && holder->has_work && holder->left > Duration::zero()) return;
         const auto by = [&](auto which) { return next(holder, which); };
         auto found = by(
             [](const Share& each) { return each.has_work && (!each.begun || each.left > Duration::zero()); });

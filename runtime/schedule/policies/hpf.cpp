@@ -56,7 +56,7 @@ public:
           short_job_bypass_(knobs.short_job) {}
 
     void want(const Snapshot& snapshot, TimePoint now, Wanted& wanted) override {
-        if (crowd_of_short(snapshot)) return leave_to_hardware(snapshot, wanted);
+        if (crowd_of_short(snapshot, now)) return leave_to_hardware(snapshot, wanted);
         std::vector<Candidate> queue = candidates(snapshot, wanted);
         for (auto equals = queue.begin(); equals != queue.end();) {
             const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) {
@@ -76,11 +76,11 @@ public:
 
 private:
     // Kernels of one priority that are all so short that to order them costs more than it brings.
-    bool crowd_of_short(const Snapshot& snapshot) const {
+    bool crowd_of_short(const Snapshot& snapshot, TimePoint now) const {
         if (snapshot.kernels.size() < knobs_.crowd) return false;
         return std::ranges::all_of(snapshot.kernels, [&](const Kernel& each) {
-            return each.managed && each.priority == snapshot.kernels.front().priority && each.predicted &&
-                   *each.predicted <= knobs_.short_kernel;
+            return each.managed && each.priority == snapshot.kernels.front().priority &&
+                   seems_short(each, knobs_.short_kernel, now);
         });
     }
 

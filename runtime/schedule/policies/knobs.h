@@ -13,6 +13,11 @@ namespace smt::runtime::schedule {
 // more: a fifth of this, about as much as quotas gain at best.
 inline constexpr Duration kShortKernel = std::chrono::microseconds(250);
 
+// Crowds of kernels that take no longer alone run at the same time under policies that give the GPU to one at
+// a time. A launch that waits for its turn begins 50 us later than one that goes with the driver, and those
+// of few CTAs leave multiprocessors idle; both are some per cent of a kernel of a millisecond.
+inline constexpr Duration kShortJob = std::chrono::milliseconds(3);
+
 struct HpfKnobs {
     bool spatial = true;  // stop only as many SMs as needed; false: all of them
     int extra_sms = 0;    // beyond those needed, as in FLEP 6.4
@@ -22,8 +27,8 @@ struct HpfKnobs {
     // So many kernels of one priority that are all short run as they are. Two are ordered: the shorter one
     // gains most then.
     size_t crowd = 3;
-    Duration short_kernel = kShortKernel;  // 0 is the paper's
-    AgingKnobs aging = {};                 // among kernels of one priority
+    Duration short_kernel = kShortJob;  // 0 is the paper's
+    AgingKnobs aging = {};              // among kernels of one priority
 };
 
 struct FairKnobs {
@@ -35,12 +40,9 @@ struct FairKnobs {
     Duration shortest = std::chrono::microseconds(100);
     // A tenant keeps its turn through idle times of this length, or longer ones once learnt (idle_grace.h).
     Duration idle_grace = std::chrono::microseconds(200);
-    // A tenant without a block left to begin leaves the rest of the GPU to the next turn, if its blocks take so
-    // much longer. For the ragged end of a launch it is not worth it.
-    Duration last_blocks = std::chrono::microseconds(500);
     // So many tenants whose kernels are all short run at the same time. 0 for `short_kernel` is the paper's.
     size_t crowd = 3;
-    Duration short_kernel = kShortKernel;
+    Duration short_kernel = kShortJob;
 };
 
 struct ShareKnobs {

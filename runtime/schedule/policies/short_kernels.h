@@ -22,6 +22,14 @@ inline bool only_short_kernels(const Snapshot& snapshot, Duration most) {
     return any && all;
 }
 
+// For policies that order kernels and stop them: a kernel of which no time is known is short until this
+// launch has been at work for longer. `most` as above.
+inline bool seems_short(const Kernel& kernel, Duration most, TimePoint now) {
+    if (kernel.predicted) return *kernel.predicted <= most;
+    if (kernel.state == Kernel::State::kWaiting) return most > Duration::zero();
+    return now - kernel.since < most;
+}
+
 // Says that they run as they are, without quotas.
 inline void leave_to_hardware(const Snapshot& snapshot, Wanted& wanted) {
     for (const Kernel& kernel : snapshot.kernels) {
