@@ -80,6 +80,7 @@ public:
         crowded_ = is_crowd(snapshot);
         if (crowded_) {
             turn_.clear();
+            counts_ = false;
             return for_crowds_->want(snapshot, now, wanted);
         }
         take_turns(now);
