@@ -183,7 +183,7 @@ class Simulated(Measuring):
         names = ["+".join(each) for each in (workloads.drawn_pairs()[3], workloads.drawn_queues()[3])]
         names += ["binomial_options+nbody", "spmv behind pathfinder",
                   "cfd then pathfinder and matrix_multiply", "CI", "fdtd3d+lavamd", "sad",
-                  "molecular_dynamics behind md5_hash"]
+                  "molecular_dynamics behind md5_hash", "cfd:2 spmv:1"]
         modes = set(itertools.chain(*(part.modes for part in papers.PARTS.values())))
         out, code = self.run_all("--rounds", "1", "--budget", "3000", "--modes", ",".join(modes), "--parts",
                                  ",".join(papers.PARTS), "--select", f"^({'|'.join(map(re.escape, names))})$")
