@@ -11,6 +11,7 @@ namespace {
 bool only_asks(Op op) {
     switch (op) {
         case Op::kOpenStaging:
+        case Op::kAwaitSlot:
         case Op::kEventCreate:
         case Op::kEventSynchronize:
         case Op::kEventElapsed:
