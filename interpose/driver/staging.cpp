@@ -152,7 +152,7 @@ CUresult await_any(const LaneStaging& staging, uint32_t held, uint32_t* index) {
         if (!this_session().server_lives()) return CUDA_ERROR_UNKNOWN;
         CUresult status = CUDA_ERROR_INVALID_HANDLE;
         if (!any_capture_active()) status = ask_for_slot(staging, held, index);  // as in settle()
-        if (status != CUDA_ERROR_INVALID_HANDLE) return status;
+        if (status != CUDA_ERROR_INVALID_HANDLE && status != CUDA_ERROR_DEINITIALIZED) return status;
         there = nap_until(found, kLastNaps);  // work of destroyed streams goes on
     }
     return confirm(staging.first_word + *index);
