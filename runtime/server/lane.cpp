@@ -134,6 +134,12 @@ bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const 
     return true;
 }
 
+bool Lane::use_slot(uint32_t slot, uint64_t done_value, uint64_t* address, uint32_t* word) {
+    if (!staging_slot(slot, address, word)) return false;
+    staging_.done_values[slot] = done_value;
+    return true;
+}
+
 void Lane::run() {
     if (CUresult status = session_.device().enter_thread(&session_, index_); status != CUDA_SUCCESS) {
         session_.end_because(
@@ -362,8 +368,6 @@ void Lane::close() {
     progress_.fetch_add(1);
     futex_wake_all(progress_);
     if (!stopping_.load()) {
-        // Copies through the staging slots may still be under way.
-        if (staging_.address) session_.streams().synchronize_all();
         if (staging_.address) session_.arena().close_staging(staging_);
         if (own_stream_) {
             Uses uses(session_.handles(), session_.driver());

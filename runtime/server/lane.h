@@ -94,6 +94,8 @@ public:
     CUresult open_staging();
     // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
+    // The same where the slot is used, and its word gets a value then.
+    bool use_slot(uint32_t slot, uint64_t done_value, uint64_t* address, uint32_t* word);
 
     std::vector<char>& upload() { return upload_; }      // kUploadBegin, kUploadSlot, kModuleLoad
     Charge& upload_charge() { return upload_charge_; }   // what upload() takes of the client's host memory

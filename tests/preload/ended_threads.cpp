@@ -1,5 +1,8 @@
 // What a thread leaves behind when it ends is not the next thread's.
+#include <cstring>
+#include <latch>
 #include <thread>
+#include <vector>
 
 #include "tests/preload/program.h"
 
@@ -66,6 +69,35 @@ void end_shared() {
     CHECK(cuGraphDestroy(graph));
 }
 
+// More threads at a time than the lanes that are kept for the next ones. A lane ends with its thread whatever
+// a stream waits for.
+void end_beside_a_wait() {
+    constexpr int kTimes = 5, kThreads = 70;
+    CUstream waits = nullptr;
+    void* word = nullptr;
+    CHECK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemHostAlloc(&word, sizeof(int), 0));
+    std::memset(word, 0, sizeof(int));
+    CHECK(cuStreamWaitValue32(waits, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ));
+    for (int time = 0; time < kTimes; ++time) {
+        std::latch all(kThreads);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < kThreads; ++i)
+            threads.emplace_back([&] {
+                CHECK(cuCtxSetCurrent(context));
+                CHECK(cuMemcpyHtoDAsync(memory, &time, sizeof time, CU_STREAM_PER_THREAD));
+                CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+                all.arrive_and_wait();
+            });
+        for (std::thread& thread : threads) thread.join();
+    }
+    FAILS(cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
+    __atomic_store_n(static_cast<int*>(word), 1, __ATOMIC_RELEASE);
+    CHECK(cuStreamDestroy(waits));
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemFreeHost(word));
+}
+
 int main() {
     context = preload::start();
     CUmodule module = nullptr;
@@ -84,6 +116,7 @@ int main() {
     in_thread(leave_capture_open);
     in_thread(expect_no_capture);
     CHECK(cuStreamDestroy(shared));
+    end_beside_a_wait();
     CHECK(cuMemFree(memory));
     CHECK(cuModuleUnload(module));
 }

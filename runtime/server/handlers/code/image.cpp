@@ -257,7 +257,7 @@ CUresult handle_upload_slot(Call& call) {
     uint64_t slot = 0;
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<char>& upload = call.lane.upload();
     bool fits = request.at == upload.size() && request.bytes <= protocol::kStagingSlotBytes &&
                 upload.size() + request.bytes < upload.capacity();

@@ -92,7 +92,7 @@ CUresult handle_copy(Call& call) {
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (request.answer != CopyAnswer::kWord) return copy(call, request, 0);
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy(call, request, word);
     return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
 }
@@ -102,7 +102,7 @@ CUresult handle_copy_slot(Call& call) {
     uint64_t slot = 0;
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy_slot(call, request, slot, word);
     if (status == CUDA_SUCCESS) return CUDA_SUCCESS;
     StreamPointer behind;
