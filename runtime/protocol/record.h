@@ -102,6 +102,7 @@ enum class Op : uint16_t {
     kPeerAccess = 92,   // Address of a peer's -> u64 CUmemAccess_flags: what is open here
     kFindMapping = 93,  // Address -> MemAllocated: the mapping of kMemMap that contains it
     kAwaitSlot = 94,    // AwaitSlot -> u32 index of the slot that is free; INVALID_HANDLE: no stream is known
+    kNewThread = 95,    // nothing -> no reply: the lane is another thread's from now on
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.

@@ -362,6 +362,20 @@ void Lane::publish(uint64_t head) {
     }
 }
 
+void Lane::new_thread() {
+    if (own_stream_ && session_.streams().query(*own_stream_) != CUDA_SUCCESS) leave_own_stream();
+}
+
+// Its work goes on.
+void Lane::leave_own_stream() {
+    if (own_stream_) {
+        Uses uses(session_.handles(), session_.driver());
+        session_.drop_capture(own_stream_->handle, uses);
+        session_.streams().retire(own_stream_);
+    }
+    own_stream_.reset();
+}
+
 // Runs on the lane's thread at its end. The client no longer uses the lane's memory, or is gone.
 void Lane::close() {
     reached_.exchange(~0ull);
@@ -369,12 +383,7 @@ void Lane::close() {
     futex_wake_all(progress_);
     if (!stopping_.load()) {
         if (staging_.address) session_.arena().close_staging(staging_);
-        if (own_stream_) {
-            Uses uses(session_.handles(), session_.driver());
-            session_.drop_capture(own_stream_->handle, uses);
-            session_.streams().retire(own_stream_);
-        }
-        own_stream_.reset();
+        leave_own_stream();
         session_.lane_ended();
         ended_.store(true, std::memory_order_release);
         session_.arena().free(address_);

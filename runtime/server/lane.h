@@ -89,7 +89,8 @@ public:
     void note_uses();
     void let_go();  // end of the record: notes its uses, drops the held objects
 
-    StreamPointer& own_stream() { return own_stream_; }         // null until the first use
+    StreamPointer& own_stream() { return own_stream_; }  // null until the first use
+    void new_thread();  // which gets a stream of its own if that of the last one has something to do
     const Arena::Staging& staging() const { return staging_; }  // address 0: not opened
     CUresult open_staging();
     // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
@@ -104,6 +105,7 @@ public:
 private:
     enum class Step { kDone, kEnd, kCorrupt };
 
+    void leave_own_stream();
     void run();
     Step next_record(uint64_t tail);
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);

@@ -13,6 +13,7 @@ constexpr char kImage[] = "FAKE\nkernel idle params 4\n";
 CUcontext context;
 CUfunction idle;
 CUdeviceptr memory;
+int* gate;
 
 void in_thread(void (*work)()) {
     std::thread([work] {
@@ -98,6 +99,31 @@ void end_beside_a_wait() {
     CHECK(cuMemFreeHost(word));
 }
 
+void wait_on_own_stream() {
+    const CUdeviceptr at = reinterpret_cast<CUdeviceptr>(gate);
+    CHECK(cuStreamWaitValue32(CU_STREAM_PER_THREAD, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK(cuMemcpyHtoDAsync(memory, "waited", 7, CU_STREAM_PER_THREAD));
+}
+
+void copy_on_own_stream() {
+    for (int i = 0; i < 100; ++i) CHECK(cuMemcpyHtoDAsync(memory + 64, "copied", 7, CU_STREAM_PER_THREAD));
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+
+// A thread's default stream is not that of a thread that has ended.
+void own_streams() {
+    char text[71] = {};
+    CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&gate), sizeof *gate, 0));
+    *gate = 0;
+    in_thread(wait_on_own_stream);
+    in_thread(copy_on_own_stream);
+    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemcpyDtoH(text, memory, sizeof text));
+    REQUIRE(std::strcmp(text, "waited") == 0 && std::strcmp(text + 64, "copied") == 0);
+    CHECK(cuMemFreeHost(gate));
+}
+
 int main() {
     context = preload::start();
     CUmodule module = nullptr;
@@ -117,6 +143,7 @@ int main() {
     in_thread(expect_no_capture);
     CHECK(cuStreamDestroy(shared));
     end_beside_a_wait();
+    own_streams();
     CHECK(cuMemFree(memory));
     CHECK(cuModuleUnload(module));
 }

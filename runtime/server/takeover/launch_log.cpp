@@ -12,6 +12,7 @@ bool only_asks(Op op) {
     switch (op) {
         case Op::kOpenStaging:
         case Op::kAwaitSlot:
+        case Op::kNewThread:
         case Op::kEventCreate:
         case Op::kEventSynchronize:
         case Op::kEventElapsed:

@@ -69,18 +69,24 @@ CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
 
 // SUCCESS: the slot is free; NOT_READY; INVALID_HANDLE: its stream is destroyed; or the stream's error. A
 // simulated device's clock stands while a program polls, so there a stream is waited for that does not wait
-// itself.
+// itself. A thread's default stream may be another one than when the slot was used.
 CUresult slot_status(Call& call, uint32_t index, uint64_t value) {
     uint64_t slot = 0;
     uint32_t word = 0;
     if (!call.lane.staging_slot(index, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
-    if (call.session.arena().word(word).load(std::memory_order_acquire) >= value) return CUDA_SUCCESS;
+    const auto is_free = [&] {
+        return call.session.arena().word(word).load(std::memory_order_acquire) >= value;
+    };
+    if (is_free()) return CUDA_SUCCESS;
     Streams& streams = call.session.streams();
     StreamPointer stream;
     SMT_TRY(streams.find(static_cast<uint32_t>(value), call.lane, &stream));
     if (streams.capturing(stream->handle)) return CUDA_ERROR_NOT_READY;
-    if (!call.session.device().properties().keeps_sessions_apart) return streams.query(*stream);
-    return stream->pending_wait().waits() ? CUDA_ERROR_NOT_READY : await(call, *stream);
+    if (!call.session.device().properties().keeps_sessions_apart)
+        SMT_TRY(streams.query(*stream));
+    else if (!stream->pending_wait().waits())
+        SMT_TRY(await(call, *stream));
+    return is_free() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 }  // namespace
