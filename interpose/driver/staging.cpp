@@ -4,7 +4,7 @@
 // Waiting has three steps. Spin, since copies take microseconds. Then nap, since the copy is probably the
 // next piece of work. Then, since the stream's earlier work may take any time, request a synchronise of that
 // one stream from the server and sleep until the reply. The last step also reveals a failed record: its
-// word is never written.
+// word is never written. Where any slot will do, the server waits for any of them (kAwaitSlot).
 #include "interpose/driver/staging.h"
 
 #include <time.h>
@@ -69,16 +69,21 @@ uint32_t find_slot(const LaneStaging& staging, Match match) {
     return kStagingSlots;
 }
 
-bool nap_until(uint32_t word, uint64_t value, int naps) {
+template <typename Reached>
+bool nap_until(const Reached& reached, int naps) {
     const TimedWait timed(&protocol::CallTimes::word);
-    std::atomic<uint64_t>& reached = this_session().completion_word(word);
     for (int i = 0; i < naps; ++i) {
-        if (reached.load(std::memory_order_acquire) >= value) return true;
+        if (reached()) return true;
         if (this_session().sticky_error() != CUDA_SUCCESS) return false;
         timespec nap{0, kNapNanoseconds};
         nanosleep(&nap, nullptr);
     }
-    return reached.load(std::memory_order_acquire) >= value;
+    return reached();
+}
+
+bool nap_until(uint32_t word, uint64_t value, int naps) {
+    std::atomic<uint64_t>& reached = this_session().completion_word(word);
+    return nap_until([&] { return reached.load(std::memory_order_acquire) >= value; }, naps);
 }
 
 // SUCCESS: the word has the value. NOT_READY: the stream is idle and the word has not, so its record failed.
@@ -123,6 +128,36 @@ CUresult await(uint32_t word, uint64_t value) {
     return status == CUDA_SUCCESS ? confirm(word) : status;
 }
 
+CUresult ask_for_slot(const LaneStaging& staging, uint32_t held, uint32_t* index) {
+    protocol::AwaitSlot request{};
+    for (uint32_t i = 0; i < kStagingSlots; ++i)
+        if (!(held >> i & 1)) request.done_values[i] = staging.values[i];
+    RemoteCall call(Op::kAwaitSlot, sizeof request);
+    if (!call.open()) return call.status();
+    call.in(request);
+    SMT_TRY(call.wait());
+    call.out(index);
+    return is_free(staging, *index) ? confirm(staging.first_word + *index) : CUDA_SUCCESS;
+}
+
+// A slot that is free, of those that are not held. The streams of some may wait for what this thread does
+// next.
+CUresult await_any(const LaneStaging& staging, uint32_t held, uint32_t* index) {
+    const auto found = [&] {
+        *index = find_slot(staging, [&](uint32_t i) { return !(held >> i & 1) && is_free(staging, i); });
+        return *index != kStagingSlots;
+    };
+    for (bool there = look_until(found) || nap_until(found, kNaps); !there;) {
+        if (this_session().sticky_error() != CUDA_SUCCESS) return this_session().sticky_error();
+        if (!this_session().server_lives()) return CUDA_ERROR_UNKNOWN;
+        CUresult status = CUDA_ERROR_INVALID_HANDLE;
+        if (!any_capture_active()) status = ask_for_slot(staging, held, index);  // as in settle()
+        if (status != CUDA_ERROR_INVALID_HANDLE && status != CUDA_ERROR_DEINITIALIZED) return status;
+        there = nap_until(found, kLastNaps);  // work of destroyed streams goes on
+    }
+    return confirm(staging.first_word + *index);
+}
+
 }  // namespace
 
 CUresult acquire_slot(StagingSlot& slot, uint32_t stream, uint64_t bytes, uint32_t held) {
@@ -142,11 +177,7 @@ CUresult acquire_slot(StagingSlot& slot, uint32_t stream, uint64_t bytes, uint32
     const bool shared = index != kStagingSlots;
     if (!shared)
         index = find_slot(staging, [&](uint32_t i) { return !(held >> i & 1) && is_free(staging, i); });
-    if (index == kStagingSlots) {
-        index = find_slot(staging, [&](uint32_t i) { return !(held >> i & 1); });
-        status = await(staging.first_word + index, staging.values[index]);
-        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
-    }
+    if (index == kStagingSlots) SMT_TRY(await_any(staging, held, &index));
     if (!shared) {
         staging.next = (index + 1) % kStagingSlots;
         staging.filled[index] = 0;

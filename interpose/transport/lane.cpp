@@ -102,9 +102,12 @@ void leave_lanes(void* value) {
     }
 }
 
-// An error of the last thread's records is not the next thread's.
-Lane* without_error(Lane& lane) {
+// Everything that the last thread sent is executed. Its errors are not the next thread's, nor is the work of
+// its default stream, which may be in the lane's slots.
+Lane* renew(Lane& lane) {
     lane.header->async_error.exchange(0, std::memory_order_acq_rel);
+    write_bare_record(lane, Op::kNewThread);
+    for (uint64_t& filled : lane.staging.filled) filled = protocol::kStagingSlotBytes;
     return &lane;
 }
 
@@ -116,7 +119,7 @@ Lane* take_idle(const Session& session, IdleLanes& idle) {
         if (!drained(lane)) continue;
         *link = lane.next_idle;
         --idle.count;
-        return without_error(lane);
+        return renew(lane);
     }
     return nullptr;
 }
@@ -131,7 +134,7 @@ Lane* await_idle(const Session& session, IdleLanes& idle) {
     pthread_mutex_unlock(&idle.lock);
     const bool is_drained = drain(lane);
     pthread_mutex_lock(&idle.lock);
-    if (is_drained) return without_error(lane);
+    if (is_drained) return renew(lane);
     add_idle(lane, idle);
     return nullptr;
 }

@@ -22,11 +22,6 @@ bool is_set(const char* name) {
 // Of one architecture the one that may use more of it.
 int specialty(const Entry& entry) { return entry.variant == 'a' ? 2 : entry.variant == 'f' ? 1 : 0; }
 
-bool is_better(const Entry& entry, const Entry& than) {
-    if (entry.architecture != than.architecture) return entry.architecture > than.architecture;
-    return specialty(entry) > specialty(than);
-}
-
 const Entry* best(const std::vector<Entry>& entries, Kind kind, int architecture) {
     const Entry* found = nullptr;
     for (const Entry& entry : entries) {
@@ -50,6 +45,11 @@ bool runs_on(const Entry& entry, int architecture) {
     if (entry.kind == Kind::kPtx) return older && (family || entry.variant != 'f');
     return entry.kind == Kind::kCubin && older && family && !is_tegra(entry.architecture) &&
            !is_tegra(architecture);
+}
+
+bool is_better(const Entry& entry, const Entry& than) {
+    if (entry.architecture != than.architecture) return entry.architecture > than.architecture;
+    return specialty(entry) > specialty(than);
 }
 
 const Entry* best_ptx(const std::vector<Entry>& entries, int architecture) {

@@ -29,6 +29,9 @@ Device device_from_environment(int architecture);
 
 bool runs_on(const Entry& entry, int architecture);
 
+// Of two entries that run on a device: whether the first is for a newer architecture, or for more of one.
+bool is_better(const Entry& entry, const Entry& than);
+
 // Null: none. `architecture` is the device's.
 const Entry* best_ptx(const std::vector<Entry>& entries, int architecture);
 const Entry* best_cubin(const std::vector<Entry>& entries, int architecture);

@@ -59,11 +59,12 @@ PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_byt
     const auto& entries = std::get<std::vector<image::Entry>>(read);
     const image::Entry* ptx = image::best_ptx(entries, architecture);
     if (!ptx) return none(without_ptx(entries, architecture));
-    // The driver takes machine code where there is some. Older PTX may be other code (__CUDA_ARCH__).
+    // The driver takes machine code where there is some. Older PTX may be other code (__CUDA_ARCH__), and so
+    // may PTX for less of the architecture (__CUDA_ARCH_FEAT_SM90_ALL).
     const image::Entry* cubin = image::best_cubin(entries, architecture);
-    if (cubin && cubin->architecture > ptx->architecture)
-        return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture,
-                                cubin->architecture));
+    if (cubin && image::is_better(*cubin, *ptx))
+        return none(fmt::format("its PTX is for {}, its machine code for {}", image::target_of(*ptx),
+                                image::target_of(*cubin)));
     if (ptx->bytes > most_bytes)
         return none(fmt::format("its PTX has {} bytes, more than ptx_size in SMT_COMPILE ({})", ptx->bytes,
                                 most_bytes));

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "runtime/protocol/layout.h"
+
 namespace smt::protocol {
 
 inline constexpr uint32_t kRecordAlignment = 16;
@@ -99,6 +101,8 @@ enum class Op : uint16_t {
     kSetAccess = 91,    // SetAccess -> status
     kPeerAccess = 92,   // Address of a peer's -> u64 CUmemAccess_flags: what is open here
     kFindMapping = 93,  // Address -> MemAllocated: the mapping of kMemMap that contains it
+    kAwaitSlot = 94,    // AwaitSlot -> u32 index of the slot that is free; INVALID_HANDLE: no stream is known
+    kNewThread = 95,    // nothing -> no reply: the lane is another thread's from now on
 };
 
 // Stream references in records. Created streams are numbered from kFirstStream.
@@ -165,6 +169,11 @@ struct CopySlot {    // one staging slot to or from the device; rows are packed 
                           // the device) or full (copy from the device)
 };
 static_assert(sizeof(CopySlot) == 104);
+
+struct AwaitSlot {                        // until one of the lane's staging slots is free
+    uint64_t done_values[kStagingSlots];  // of their last uses, with the stream's reference in the low half;
+                                          // 0: not of this one
+};
 
 struct EventRef {
     uint32_t event;

@@ -11,6 +11,6 @@
 namespace smt::protocol {
 
 inline constexpr uint32_t kMagic = 0x31544d53;  // "SMT1"
-inline constexpr uint32_t kProtocolVersion = 27;
+inline constexpr uint32_t kProtocolVersion = 29;
 
 }  // namespace smt::protocol

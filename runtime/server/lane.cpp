@@ -134,6 +134,12 @@ bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const 
     return true;
 }
 
+bool Lane::use_slot(uint32_t slot, uint64_t done_value, uint64_t* address, uint32_t* word) {
+    if (!staging_slot(slot, address, word)) return false;
+    staging_.done_values[slot] = done_value;
+    return true;
+}
+
 void Lane::run() {
     if (CUresult status = session_.device().enter_thread(&session_, index_); status != CUDA_SUCCESS) {
         session_.end_because(
@@ -356,21 +362,28 @@ void Lane::publish(uint64_t head) {
     }
 }
 
+void Lane::new_thread() {
+    if (own_stream_ && session_.streams().query(*own_stream_) != CUDA_SUCCESS) leave_own_stream();
+}
+
+// Its work goes on.
+void Lane::leave_own_stream() {
+    if (own_stream_) {
+        Uses uses(session_.handles(), session_.driver());
+        session_.drop_capture(own_stream_->handle, uses);
+        session_.streams().retire(own_stream_);
+    }
+    own_stream_.reset();
+}
+
 // Runs on the lane's thread at its end. The client no longer uses the lane's memory, or is gone.
 void Lane::close() {
     reached_.exchange(~0ull);
     progress_.fetch_add(1);
     futex_wake_all(progress_);
     if (!stopping_.load()) {
-        // Copies through the staging slots may still be under way.
-        if (staging_.address) session_.streams().synchronize_all();
         if (staging_.address) session_.arena().close_staging(staging_);
-        if (own_stream_) {
-            Uses uses(session_.handles(), session_.driver());
-            session_.drop_capture(own_stream_->handle, uses);
-            session_.streams().retire(own_stream_);
-        }
-        own_stream_.reset();
+        leave_own_stream();
         session_.lane_ended();
         ended_.store(true, std::memory_order_release);
         session_.arena().free(address_);

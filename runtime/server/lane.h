@@ -96,11 +96,14 @@ public:
     void note_uses();
     void let_go();  // end of the record: notes its uses, drops the held objects
 
-    StreamPointer& own_stream() { return own_stream_; }         // null until the first use
+    StreamPointer& own_stream() { return own_stream_; }  // null until the first use
+    void new_thread();  // which gets a stream of its own if that of the last one has something to do
     const Arena::Staging& staging() const { return staging_; }  // address 0: not opened
     CUresult open_staging();
     // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
+    // The same where the slot is used, and its word gets a value then.
+    bool use_slot(uint32_t slot, uint64_t done_value, uint64_t* address, uint32_t* word);
 
     std::vector<char>& upload() { return upload_; }      // kUploadBegin, kUploadSlot, kModuleLoad
     Charge& upload_charge() { return upload_charge_; }   // what upload() takes of the client's host memory
@@ -110,6 +113,7 @@ private:
     enum class Step { kDone, kEnd, kCorrupt };
     static constexpr uint64_t kManyInARow = 1024;
 
+    void leave_own_stream();
     void run();
     Step next_record(uint64_t tail);
     CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);

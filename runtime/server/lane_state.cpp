@@ -45,6 +45,7 @@ bool changes_objects(uint16_t op) {
         case Op::kWaitLane:
         case Op::kLaunch:
         case Op::kCopySlot:
+        case Op::kAwaitSlot:
         case Op::kCopy:
         case Op::kEventRecord:
         case Op::kEventSynchronize:

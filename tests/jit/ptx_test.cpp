@@ -28,12 +28,15 @@ void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+constexpr uint64_t kSpecific = 0x100000, kFamily = 0x200000;  // sm_90a, sm_100f
+
 // An entry as nvcc writes it, not compressed. Kind 1: PTX, 2: machine code.
-std::string entry(uint16_t kind, uint32_t architecture, const std::string& payload) {
+std::string entry(uint16_t kind, uint32_t architecture, const std::string& payload, uint64_t flags = 0) {
     std::string bytes;
     append<uint16_t>(bytes, kind), append<uint16_t>(bytes, 0x101), append<uint32_t>(bytes, 64);
     append<uint64_t>(bytes, payload.size()), append<uint64_t>(bytes, 0);
     append<uint32_t>(bytes, 0), append<uint32_t>(bytes, architecture);
+    append<uint64_t>(bytes, 0), append<uint64_t>(bytes, flags);
     bytes.append(64 - bytes.size(), '\0');
     return bytes + payload;
 }
@@ -80,7 +83,17 @@ TEST_CASE("the PTX that the driver would take is taken, or there is a reason") {
     // Code for a newer architecture may be other code.
     CHECK_THAT(
         choose_ptx(image_of(entry(2, 90, "code") + entry(1, 75, module_for(75))), 90, kMuchMemory).reason,
-        Contains("its PTX is for sm_75, its machine code for sm_90"));
+        Contains("its PTX is for compute_75, its machine code for sm_90"));
+    const auto reason = [](int architecture, uint64_t code, uint64_t ptx) {
+        const std::string entries =
+            entry(2, architecture, "code", code) + entry(1, architecture, module_for(architecture), ptx);
+        return choose_ptx(image_of(entries), architecture, kMuchMemory).reason;
+    };
+    CHECK_THAT(reason(90, kSpecific, 0), Contains("its PTX is for compute_90, its machine code for sm_90a"));
+    CHECK_THAT(reason(100, kFamily, 0), Contains("machine code for sm_100f"));
+    CHECK_THAT(reason(100, kSpecific, kFamily), Contains("machine code for sm_100a"));
+    CHECK(reason(90, kSpecific, kSpecific).empty());
+    CHECK(reason(90, 0, kSpecific).empty());
     const PtxChoice both =
         choose_ptx(image_of(entry(2, 90, "code") + entry(1, 90, module_for(90))), 90, kMuchMemory);
     CHECK(both.text == module_for(90));

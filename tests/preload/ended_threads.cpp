@@ -1,5 +1,8 @@
 // What a thread leaves behind when it ends is not the next thread's.
+#include <cstring>
+#include <latch>
 #include <thread>
+#include <vector>
 
 #include "tests/preload/program.h"
 
@@ -10,6 +13,7 @@ constexpr char kImage[] = "FAKE\nkernel idle params 4\n";
 CUcontext context;
 CUfunction idle;
 CUdeviceptr memory;
+int* gate;
 
 void in_thread(void (*work)()) {
     std::thread([work] {
@@ -66,6 +70,60 @@ void end_shared() {
     CHECK(cuGraphDestroy(graph));
 }
 
+// More threads at a time than the lanes that are kept for the next ones. A lane ends with its thread whatever
+// a stream waits for.
+void end_beside_a_wait() {
+    constexpr int kTimes = 5, kThreads = 70;
+    CUstream waits = nullptr;
+    void* word = nullptr;
+    CHECK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemHostAlloc(&word, sizeof(int), 0));
+    std::memset(word, 0, sizeof(int));
+    CHECK(cuStreamWaitValue32(waits, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ));
+    for (int time = 0; time < kTimes; ++time) {
+        std::latch all(kThreads);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < kThreads; ++i)
+            threads.emplace_back([&] {
+                CHECK(cuCtxSetCurrent(context));
+                CHECK(cuMemcpyHtoDAsync(memory, &time, sizeof time, CU_STREAM_PER_THREAD));
+                CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+                all.arrive_and_wait();
+            });
+        for (std::thread& thread : threads) thread.join();
+    }
+    FAILS(cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
+    __atomic_store_n(static_cast<int*>(word), 1, __ATOMIC_RELEASE);
+    CHECK(cuStreamDestroy(waits));
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemFreeHost(word));
+}
+
+void wait_on_own_stream() {
+    const CUdeviceptr at = reinterpret_cast<CUdeviceptr>(gate);
+    CHECK(cuStreamWaitValue32(CU_STREAM_PER_THREAD, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK(cuMemcpyHtoDAsync(memory, "waited", 7, CU_STREAM_PER_THREAD));
+}
+
+void copy_on_own_stream() {
+    for (int i = 0; i < 100; ++i) CHECK(cuMemcpyHtoDAsync(memory + 64, "copied", 7, CU_STREAM_PER_THREAD));
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+
+// A thread's default stream is not that of a thread that has ended.
+void own_streams() {
+    char text[71] = {};
+    CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&gate), sizeof *gate, 0));
+    *gate = 0;
+    in_thread(wait_on_own_stream);
+    in_thread(copy_on_own_stream);
+    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemcpyDtoH(text, memory, sizeof text));
+    REQUIRE(std::strcmp(text, "waited") == 0 && std::strcmp(text + 64, "copied") == 0);
+    CHECK(cuMemFreeHost(gate));
+}
+
 int main() {
     context = preload::start();
     CUmodule module = nullptr;
@@ -84,6 +142,8 @@ int main() {
     in_thread(leave_capture_open);
     in_thread(expect_no_capture);
     CHECK(cuStreamDestroy(shared));
+    end_beside_a_wait();
+    own_streams();
     CHECK(cuMemFree(memory));
     CHECK(cuModuleUnload(module));
 }

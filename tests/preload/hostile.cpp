@@ -329,7 +329,7 @@ void Hostile::records() {
     constexpr uint16_t kNone = 50;  // operations beyond the last one
     session_ = open_session(path_);
     for (uint16_t op = 0; op < kFirstGeneratedOp + kGeneratedOps + kNone; ++op) {
-        if (op > static_cast<uint16_t>(Op::kFindMapping) + kNone && op < kFirstGeneratedOp) continue;
+        if (op > static_cast<uint16_t>(Op::kNewThread) + kNone && op < kFirstGeneratedOp) continue;
         for (int i = 0; i < rounds_; ++i) {
             record_of(op);
             if (waits_by_right(op) && i % 8 == 7) end(session_);  // whatever it waits for

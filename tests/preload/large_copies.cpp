@@ -1,6 +1,7 @@
 // Copies of pageable memory so large that two cores share them, by several threads at once, of which one at
 // a time gets the second core: every byte arrives, nothing beside the destination changes. Short ones behind
 // a wait, and others beside them.
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -39,18 +40,19 @@ void copy_round(CUcontext context, uint32_t thread) {
 
 // A stream waits for what the program writes later. Short copies behind the wait are enqueued, and copies in
 // other streams are made, whatever becomes of one of them.
-void copies_behind_a_wait() {
-    constexpr size_t kShort = 1000, kCopies = 100, kFailing = 50, kMost = 100'000;
+void copies_behind_a_wait(CUcontext context) {
+    constexpr size_t kShort = 1000, kCopies = 100, kFailing = 50, kMost = 200'000;
+    constexpr int kFull = 3;  // so many copies take six of the seven other slots, two each
     CUstream waits = nullptr, goes = nullptr;
     CHECK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
     CHECK(cuStreamCreate(&goes, CU_STREAM_NON_BLOCKING));
     CUdeviceptr there = 0, other = 0;
     CHECK(cuMemAlloc(&there, kShort * kCopies));
     CHECK(cuMemAlloc(&other, kBytes));
-    void* word = nullptr;
-    CHECK(cuMemHostAlloc(&word, sizeof(int), 0));
-    std::memset(word, 0, sizeof(int));
-    CHECK(cuStreamWaitValue32(waits, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ));
+    int* words = nullptr;
+    CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&words), 2 * sizeof(int), 0));
+    words[0] = words[1] = 0;
+    CHECK(cuStreamWaitValue32(waits, reinterpret_cast<CUdeviceptr>(words), 1, CU_STREAM_WAIT_VALUE_GEQ));
     std::vector<char> from(kMost), back(kBytes);
     for (size_t i = 0; i < kCopies; ++i) {
         std::memset(from.data(), static_cast<int>(i), kShort);
@@ -59,21 +61,33 @@ void copies_behind_a_wait() {
         CHECK(cuMemcpyHtoDAsync(sizeof(int), from.data(), kShort, waits));
         FAILS(cuStreamSynchronize(goes), CUDA_ERROR_INVALID_VALUE);
     }
+    // The copies that fill the other slots are behind a wait that ends first.
+    CHECK(cuStreamWaitValue32(goes, reinterpret_cast<CUdeviceptr>(words + 1), 1, CU_STREAM_WAIT_VALUE_GEQ));
+    std::atomic<bool> full = false;
+    std::thread helper([&] {
+        CHECK(cuCtxSetCurrent(context));
+        while (!full.load()) std::this_thread::yield();
+        size_t free = 0, total = 0;
+        for (int i = 0; i < 1000; ++i) CHECK(cuMemGetInfo(&free, &total));  // the other thread waits
+        __atomic_store_n(words + 1, 1, __ATOMIC_RELEASE);
+    });
     for (int i = 0; i < 20; ++i) {
+        if (i == kFull) full.store(true);
         std::memset(from.data(), 'a' + i, kMost);
         CHECK(cuMemcpyHtoDAsync(other + i * kMost, from.data(), kMost, goes));
     }
+    helper.join();
     CHECK(cuStreamSynchronize(goes));
     CHECK(cuMemcpyDtoH(back.data(), other, kBytes));
     for (size_t i = 0; i < 20 * kMost; ++i) REQUIRE(back[i] == static_cast<char>('a' + i / kMost));
     FAILS(cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
-    __atomic_store_n(static_cast<int*>(word), 1, __ATOMIC_RELEASE);
+    __atomic_store_n(words, 1, __ATOMIC_RELEASE);
     CHECK(cuStreamSynchronize(waits));
     CHECK(cuMemcpyDtoH(back.data(), there, kShort * kCopies));
     for (size_t i = 0; i < kShort * kCopies; ++i) REQUIRE(back[i] == static_cast<char>(i / kShort));
     CHECK(cuMemFree(there));
     CHECK(cuMemFree(other));
-    CHECK(cuMemFreeHost(word));
+    CHECK(cuMemFreeHost(words));
 }
 
 int main() {
@@ -81,7 +95,7 @@ int main() {
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([=] { copy_round(context, i); });
     for (std::thread& thread : threads) thread.join();
-    copies_behind_a_wait();
+    copies_behind_a_wait(context);
     std::puts("all there");
     return 0;
 }

@@ -165,7 +165,7 @@ def unloading(smt, programs):
 
 def spare_code(smt, programs):
     """Of a program that runs again, what is as it was before its first run is not loaded again: two images of
-    four, or one where the attributes of managed forms were set, too. Nor is it kept where memory is short, or
+    five, or one where the attributes of managed forms were set, too. Nor is it kept where memory is short, or
     the administrator has none kept."""
     taken = "an image was loaded before, and no program had it"
     for compiles, kept in (("ptx=0", 2), (MANAGED, 1)):

@@ -73,7 +73,16 @@ CUDA_MEMCPY3D widen(const CUDA_MEMCPY2D& from) {
     return to;
 }
 
+bool has(CUmemorytype type, CUarray array, size_t x, size_t y, size_t z, const CUDA_MEMCPY3D& copy) {
+    return type != CU_MEMORYTYPE_ARRAY ||
+           array_bytes(array, x, y + copy.Height - 1, z + copy.Depth - 1, copy.WidthInBytes);
+}
+
 CUresult shaped(CUstream stream, const CUDA_MEMCPY3D& copy, bool wait) {
+    const bool any = copy.WidthInBytes != 0 && copy.Height != 0 && copy.Depth != 0;
+    if (any && (!has(copy.srcMemoryType, copy.srcArray, copy.srcXInBytes, copy.srcY, copy.srcZ, copy) ||
+                !has(copy.dstMemoryType, copy.dstArray, copy.dstXInBytes, copy.dstY, copy.dstZ, copy)))
+        return CUDA_ERROR_INVALID_VALUE;
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_MEMCPY;
     node->copy = copy;

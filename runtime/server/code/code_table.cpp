@@ -161,7 +161,7 @@ CUresult CodeTable::unload(Image& image) {
     image.charge = {};
     std::vector<SpareImage> leave;
     if (spare) {
-        leave = spare_.keep({std::move(image.spare_key), image.code_bytes, image.module, image.library,
+        leave = spare_.keep({std::move(image.spare_key), image.spare_bytes, image.module, image.library,
                              std::move(image.loaded)});
         if (leave.empty()) return CUDA_SUCCESS;
     }

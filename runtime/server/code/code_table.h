@@ -117,8 +117,8 @@ struct Image {
     std::set<std::string, std::less<>> system_atomics;  // jit::Opened's
     std::vector<jit::FencedFunction> fenced;            // of a session with a fence
     uint32_t number = 0;                                // the client's
-    uint64_t code_bytes = 0;
-    Charge charge;          // of its variables
+    uint64_t spare_bytes = 0;                           // of its code and variables
+    Charge charge;                                      // of its variables
     std::mutex mutex;       // guards what follows, `module` and `holder`; held while a kernel is fetched
     std::string spare_key;  // another session may have it later (spare_images.h); empty: none may
     std::set<std::string> loaded;    // kernels that the driver has loaded

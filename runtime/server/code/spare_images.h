@@ -4,8 +4,8 @@
 //
 //     keep(A)   keep(B)   take(A's key) = A   take(A's key): none
 //
-// Bounded in bytes of code; what has been spare for longest leaves, and is the caller's to unload. Any
-// thread.
+// Bounded in bytes of code and variables; what has been spare for longest leaves, and is the caller's to
+// unload. Any thread.
 #pragma once
 
 #include <cuda.h>

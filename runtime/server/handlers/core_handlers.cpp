@@ -31,6 +31,11 @@ CUresult open_staging(Call& call) {
     return CUDA_SUCCESS;
 }
 
+CUresult new_thread(Call& call) {
+    call.lane.new_thread();
+    return CUDA_SUCCESS;
+}
+
 CUresult event_create(Call& call) {
     protocol::EventCreate request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -231,6 +236,8 @@ Handler core_handler(protocol::Op op) {
     switch (op) {
         case Op::kOpenStaging:
             return open_staging;
+        case Op::kNewThread:
+            return new_thread;
         case Op::kEventCreate:
             return event_create;
         case Op::kEventDestroy:

@@ -31,6 +31,7 @@ CUresult handle_find_mapping(Call& call);
 // memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);
+CUresult handle_await_slot(Call& call);
 // code/image.cpp
 CUresult handle_upload_begin(Call& call);
 CUresult handle_upload_slot(Call& call);

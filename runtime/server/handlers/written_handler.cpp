@@ -108,6 +108,8 @@ Handler written_handler(protocol::Op op) {
             return handle_set_access;
         case Op::kFindMapping:
             return handle_find_mapping;
+        case Op::kAwaitSlot:
+            return handle_await_slot;
         default:
             return nullptr;
     }

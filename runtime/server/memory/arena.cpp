@@ -274,12 +274,21 @@ void Arena::free_all_host() {
     for (uint64_t address : addresses) free_host(address);
 }
 
+bool Arena::is_over(const Staging& staging) const {
+    for (uint32_t i = 0; i < protocol::kStagingSlots; ++i)
+        if (word(staging.first_word + i).load(std::memory_order_acquire) < staging.done_values[i])
+            return false;
+    return true;
+}
+
 CUresult Arena::open_staging(Staging* staging) {
     {
         std::lock_guard lock(mutex_);
-        if (!idle_staging_.empty()) {
-            *staging = idle_staging_.back();
-            idle_staging_.pop_back();
+        const auto idle =
+            std::ranges::find_if(idle_staging_, [&](const Staging& each) { return is_over(each); });
+        if (idle != idle_staging_.end()) {
+            *staging = *idle;
+            idle_staging_.erase(idle);
         }
     }
     if (staging->address == 0) {
@@ -288,7 +297,10 @@ CUresult Arena::open_staging(Staging* staging) {
         CUresult status = allocate(kStagingBytes, true, &staging->address);
         if (status != CUDA_SUCCESS) return status;
     }
-    for (uint32_t i = 0; i < protocol::kStagingSlots; ++i) word(staging->first_word + i).store(0);
+    for (uint32_t i = 0; i < protocol::kStagingSlots; ++i) {
+        word(staging->first_word + i).store(0);
+        staging->done_values[i] = 0;
+    }
     return CUDA_SUCCESS;
 }
 

@@ -80,9 +80,11 @@ public:
     struct Staging {
         uint64_t address = 0;
         uint32_t first_word = 0;
+        uint32_t reserved = 0;
+        uint64_t done_values[protocol::kStagingSlots] = {};  // what the last uses of the slots write
     };
     CUresult open_staging(Staging* staging);
-    void close_staging(const Staging& staging);  // no GPU work may use it any more
+    void close_staging(const Staging& staging);  // another lane gets it once the GPU's work with it is over
 
     // One word of the server's share. Its value only grows, across all its owners: `value` is the last
     // value issued on it, and the next owner continues from there. give_word() takes the last value that
@@ -119,6 +121,7 @@ private:
     void give_pages(uint64_t offset, uint64_t bytes);
     bool take_hole(uint64_t bytes, uint64_t step, uint64_t* offset);  // caller holds mutex_
     uint32_t take_words(uint32_t count);
+    bool is_over(const Staging& staging) const;  // the GPU is done with it
     // With a fence kernels write an error into the header.
     uint64_t words_from() const { return fence_ ? 0 : protocol::kWordsOffset; }
 

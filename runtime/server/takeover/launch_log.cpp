@@ -11,6 +11,8 @@ namespace {
 bool only_asks(Op op) {
     switch (op) {
         case Op::kOpenStaging:
+        case Op::kAwaitSlot:
+        case Op::kNewThread:
         case Op::kEventCreate:
         case Op::kEventSynchronize:
         case Op::kEventElapsed:

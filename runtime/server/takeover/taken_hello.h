@@ -9,7 +9,7 @@
 
 namespace smt::runtime::server {
 
-inline constexpr uint32_t kStateVersion = 2;
+inline constexpr uint32_t kStateVersion = 3;
 
 // The greeting of the session's program. Nothing: the state is of another build.
 std::optional<protocol::Hello> take_hello(protocol::Reader& in);

@@ -221,6 +221,11 @@ void shapes() {
     down.WidthInBytes = 128, down.Height = 4;
     CHECK(cuMemcpy2D(&down));
     REQUIRE(std::memcmp(from, to, sizeof from) == 0);
+    down.srcY = 1;  // the last row is beyond the array
+    FAILS(cuMemcpy2D(&down), CUDA_ERROR_INVALID_VALUE);
+    down.srcY = 0, down.srcXInBytes = 4;
+    FAILS(cuMemcpy2D(&down), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemcpyHtoA(array, 64, from, 128), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuArrayDestroy(array));
 }
 

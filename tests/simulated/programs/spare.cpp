@@ -1,7 +1,7 @@
-// spare [fills]: four images as a program finds them at its start, whatever earlier programs have done to the
+// spare [fills]: images as a program finds them at its start, whatever earlier programs have done to the
 // same ones. Of the first it sets an attribute; the kernel of the second has a variable that it changes; a
-// variable of the third is changed by a copy; to the last nothing is done. With `fills` device memory is used
-// up first.
+// variable of the third is changed by a copy; to the fourth nothing is done. With `fills` device memory is
+// used up first; else there is a fifth, with a large variable that nothing uses.
 #include <cstring>
 
 #include "tests/preload/program.h"
@@ -62,6 +62,19 @@ constexpr char kGiven[] = R"(
 }
 )";
 
+constexpr char kLarge[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 4 .b8 unused[17825792];
+.visible .entry large(.param .u64 to)
+{
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [to];
+    st.global.u32 [%rd], 7;
+    ret;
+}
+)";
 constexpr char kOnly[] = R"(
 .version 8.0
 .target sm_90
@@ -109,7 +122,8 @@ void fill() {
 int main(int count, char** arguments) {
     constexpr CUfunction_attribute kLimit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     preload::start();
-    if (count > 1 && std::strcmp(arguments[1], "fills") == 0) fill();
+    const bool fills = count > 1 && std::strcmp(arguments[1], "fills") == 0;
+    if (fills) fill();
     CUmodule module = nullptr;
     const CUfunction plain = kernel_of(kPlain, "plain", &module);
     int limit = 0;
@@ -132,4 +146,5 @@ int main(int count, char** arguments) {
     REQUIRE(run(given, 0) == 5);
 
     REQUIRE(run(kernel_of(kOnly, "only", &module), 0) == 6);
+    if (!fills) REQUIRE(run(kernel_of(kLarge, "large", &module), 0) == 7);
 }

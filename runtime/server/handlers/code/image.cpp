@@ -78,7 +78,7 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, cons
 std::string spare_key(Call& call, ImageOwner owner, const std::vector<char>& code, const jit::Opened& opened,
                       const JitOptions& jit) {
     if (opened.uses_variables || opened.code == jit::Code::kOther || call.session.fence() ||
-        !call.session.server().spare_images().keeps(code.size()))
+        !call.session.server().spare_images().keeps(code.size() + opened.variable_bytes))
         return {};
     jit::Digest all;
     all.add(std::to_string(static_cast<uint32_t>(owner))).add({code.data(), code.size()}).add(jit.target());
@@ -168,7 +168,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         if (const ImagePointer made = call.session.code().image(*object)) {
             others.give(*made);
             if (!made->moved.memory() && !made->managed.memory()) made->spare_key = std::move(key);
-            made->code_bytes = image.size();
+            made->spare_bytes = image.size() + opened.variable_bytes;
             if (spare) made->loaded = std::move(spare->kernels);
             SMT_TRY(close_fence(call, *made, *object, given.fenced));
         }
@@ -177,8 +177,10 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         if (*object) return CUDA_SUCCESS;
         status = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (library) call.driver.cuLibraryUnload(library);
-    if (module) call.driver.cuModuleUnload(module);
+    if (library)
+        call.driver.cuLibraryUnload(library);
+    else if (module)
+        call.driver.cuModuleUnload(module);
     if (variables) call.session.arena().free_host(variables);
     return status;
 }
@@ -255,7 +257,7 @@ CUresult handle_upload_slot(Call& call) {
     uint64_t slot = 0;
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<char>& upload = call.lane.upload();
     bool fits = request.at == upload.size() && request.bytes <= protocol::kStagingSlotBytes &&
                 upload.size() + request.bytes < upload.capacity();

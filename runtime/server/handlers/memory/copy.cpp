@@ -6,6 +6,7 @@
 #include "runtime/server/handlers/memory/copy_plan.h"
 #include "runtime/server/handlers/memory/move.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/poll_interval.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -66,6 +67,28 @@ CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     return tell_by_word(call, *stream, word, request.done_value, true);
 }
 
+// SUCCESS: the slot is free; NOT_READY; INVALID_HANDLE: its stream is destroyed; or the stream's error. A
+// simulated device's clock stands while a program polls, so there a stream is waited for that does not wait
+// itself. A thread's default stream may be another one than when the slot was used.
+CUresult slot_status(Call& call, uint32_t index, uint64_t value) {
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!call.lane.staging_slot(index, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    const auto is_free = [&] {
+        return call.session.arena().word(word).load(std::memory_order_acquire) >= value;
+    };
+    if (is_free()) return CUDA_SUCCESS;
+    Streams& streams = call.session.streams();
+    StreamPointer stream;
+    SMT_TRY(streams.find(static_cast<uint32_t>(value), call.lane, &stream));
+    if (streams.capturing(stream->handle)) return CUDA_ERROR_NOT_READY;
+    if (!call.session.device().properties().keeps_sessions_apart)
+        SMT_TRY(streams.query(*stream));
+    else if (!stream->pending_wait().waits())
+        SMT_TRY(await(call, *stream));
+    return is_free() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
 }  // namespace
 
 // The client waits for a slot's word, so the word is written in every case.
@@ -75,7 +98,7 @@ CUresult handle_copy(Call& call) {
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (request.answer != CopyAnswer::kWord) return copy(call, request, 0);
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy(call, request, word);
     return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
 }
@@ -85,7 +108,7 @@ CUresult handle_copy_slot(Call& call) {
     uint64_t slot = 0;
     uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.use_slot(request.slot, request.done_value, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy_slot(call, request, slot, word);
     if (status == CUDA_SUCCESS) return CUDA_SUCCESS;
     StreamPointer behind;
@@ -93,6 +116,27 @@ CUresult handle_copy_slot(Call& call) {
         call.session.streams().capturing(behind->handle))
         behind.reset();
     return complete_slot(call, word, request.done_value, status, behind.get());
+}
+
+// Which of the streams stands still is not known: it may be a kernel that waits for what the program does
+// next.
+CUresult handle_await_slot(Call& call) {
+    protocol::AwaitSlot request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    for (PollInterval interval; !call.session.leaves() && !call.session.poisoned(); interval.sleep()) {
+        CUresult known = CUDA_ERROR_INVALID_HANDLE;
+        for (uint32_t i = 0; i < protocol::kStagingSlots; ++i) {
+            if (request.done_values[i] == 0) continue;
+            const CUresult status = slot_status(call, i, request.done_values[i]);
+            if (status == CUDA_ERROR_INVALID_HANDLE) continue;
+            known = CUDA_ERROR_NOT_READY;
+            if (status == CUDA_ERROR_NOT_READY) continue;
+            call.out.scalar(i);
+            return status;
+        }
+        if (known == CUDA_ERROR_INVALID_HANDLE) return known;
+    }
+    return CUDA_ERROR_DEINITIALIZED;
 }
 
 }  // namespace smt::runtime::server::handlers
