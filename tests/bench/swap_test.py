@@ -45,7 +45,7 @@ class Simulated(unittest.TestCase):
 
     def run_it(self, *arguments):
         return bench("--build", BUILD, "--out", self.out, "--device", "sim", "--mib", 32, "--programs", 2,
-                     "--seconds", 1, "--part", 50, "--cells", 2, "--pause", 1, *arguments)
+                     "--seconds", 0.3, "--part", 50, "--cells", 2, "--pause", 0.5, *arguments)
 
     def test_each_case(self):
         out, code = self.run_it()
