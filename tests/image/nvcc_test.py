@@ -140,7 +140,8 @@ class Test:
         self.expect_printing(" ".join(options), self.image)
 
     def expect_printing(self, what, image):
-        shown = set(self.shown("prints", image)) - {"makes"}   # ptxas may count that it takes a function's address
+        # ptxas may count that it takes a function's address
+        shown = set(self.shown("prints", image)) - {"makes"}
         self.expect("what prints: " + what, shown, set(re.findall(r"says_\w+", PRINTING.read_text())))
 
     def variables(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What `smt rewrite` writes is what golden files say, and compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT
-[thorough]
+"""What `smt rewrite` writes is what golden files say, and compiles:
+
+    compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT [thorough]
 
 cases     the cases beside this file, which also have to be as their golden files: those for NVRTC with it,
           the others and every third with nvcc for one of three generations of GPUs, in turns. thorough: all
