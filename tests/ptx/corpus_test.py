@@ -75,10 +75,23 @@ class Corpus:
         except RuntimeError:
             return None   # some cases are wrong, on purpose
 
+    def read_headers(self):
+        """What Clang includes before any CUDA source, once: it takes four fifths of its time for a case."""
+        empty, headers = self.folder / "empty.h", self.folder / "headers.pch"
+        empty.write_text("")
+        done = run(*self.clang_command(75), empty, "-Xclang", "-emit-pch", "-o", headers)
+        assert done.returncode == 0, done.stderr
+        self.headers_read = ["-nogpuinc", "-isystem", self.toolkit / "include",
+                             "-Xclang", "-include-pch", "-Xclang", headers]
+
+    def clang_command(self, oldest):
+        return [self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}",
+                f"--cuda-gpu-arch=sm_{max(75, oldest)}"]
+
     def by_clang(self, source, options, oldest):
         path = self.folder / f"Clang-{source.stem}.ptx"
-        done = run(self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}",
-                   f"--cuda-gpu-arch=sm_{max(75, oldest)}", *options, source, "-o", path)
+        read = self.headers_read if oldest <= 75 else []
+        done = run(*self.clang_command(oldest), *read, *options, source, "-o", path)
         return path if done.returncode == 0 else None   # its CUDA is not all of NVIDIA's, either
 
     def texts(self, pool):
@@ -97,6 +110,7 @@ class Corpus:
         jobs = [case for case in every[first::step] if case.dialect == "nvrtc"]
         found["NVRTC"] = self.without_none("NVRTC", pool.map(self.by_nvrtc, jobs))
         if self.clang != "-":
+            self.read_headers()
             jobs = [(case.path, [], case.oldest) for case in every[::1 if self.thorough else 2]]
             jobs.append((programs[-1], [], 75))
             found["Clang"] = self.without_none("Clang", pool.map(lambda job: self.by_clang(*job), jobs))
