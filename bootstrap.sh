@@ -205,7 +205,7 @@ check_changes() {
 }
 
 # Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for
-# 20 s, with --all for a minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles
+# 12 s, with --all for a minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles
 # file by file with sanitizers.
 run_tests() {
     local preset failed=() doubtful=() reports=() compiler=()

@@ -44,8 +44,8 @@ class Simulated(unittest.TestCase):
         self.out = pathlib.Path(folder.name)
 
     def run_it(self, *arguments):
-        return bench("--build", BUILD, "--out", self.out, "--device", "sim", "--mib", 32, "--programs", 2,
-                     "--seconds", 1, "--part", 50, "--cells", 2, "--pause", 1, *arguments)
+        return bench("--build", BUILD, "--out", self.out, "--device", "sim", "--mib", 24, "--programs", 2,
+                     "--seconds", 0.3, "--part", 50, "--cells", 2, "--pause", 0.5, *arguments)
 
     def test_each_case(self):
         out, code = self.run_it()

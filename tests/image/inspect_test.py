@@ -139,7 +139,9 @@ class Test:
 
     def ptx_alone(self):
         """nvcc links a fatbin without entries into such a program."""
-        path = self.build("ptx_alone", "-gencode", "arch=compute_90,code=compute_90", PROGRAMS / "layouts.cu")
+        source = self.folder / "ptx_alone.cu"
+        source.write_text("__global__ void kernel(int* x) { *x = 1; }\nint main() {}\n")
+        path = self.build("ptx_alone", "-gencode", "arch=compute_90,code=compute_90", source)
         images = self.inspect(path)["images"]
         shape = [([entry["kind"] for entry in image["entries"]], image["problem"]) for image in images]
         self.expect("images of PTX alone", sorted(shape), [([], None), (["ptx"], None)])

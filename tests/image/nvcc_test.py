@@ -87,16 +87,24 @@ class Test:
         return {"both": self.image, "text": place / f"{source.stem}.ptx",
                 "code": place / f"{source.stem}.sm_90.cubin"}
 
-    def ptx(self, architecture):
-        text = self.folder / f"{architecture}.ptx"
-        run(self.nvcc, "-ptx", "-arch=" + architecture, "-o", text, SOURCE)
-        return text.read_text()
+    def ptx(self, architecture, source=SOURCE, *options):
+        """nvcc's, made once: what is assembled of it takes a tenth of nvcc's time for the source."""
+        text = self.folder / f"{source.stem}{''.join(options)}.compute_{architecture}.ptx"
+        if not text.exists():
+            run(self.nvcc, "-ptx", f"-arch=compute_{architecture}", *options, "-o", text, source)
+        return text
+
+    def cubins(self, source, *architectures, options=()):
+        """By architecture, of one text."""
+        images = {architecture: self.folder / architecture for architecture in architectures}
+        for architecture, image in images.items():
+            run(self.nvcc, "-cubin", f"-arch={architecture}", "-o", image, self.ptx("75", source, *options))
+        return images
 
     def containers(self):
-        texts = {"90": self.ptx("compute_90")}
         for number, (options, wanted) in enumerate(CASES):
             # the first from the source, the other ways to pack the same from its text
-            source = self.folder / "compute_90.ptx" if number and options[:1] == SM_90 else SOURCE
+            source = self.ptx("90") if number and options[:1] == SM_90 else SOURCE
             run(self.nvcc, "-fatbin", *options, "-o", self.image, source)
             self.expect(" ".join(options), self.shown("entry"), wanted)
             for number, entry in enumerate(wanted):
@@ -104,15 +112,15 @@ class Test:
                 content = self.folder / str(number)
                 target = target + variant.replace("-", "")
                 if kind == "ptx":
-                    texts.setdefault(target, self.ptx("compute_" + target))
-                    same = words(content.read_text()) == words(texts[target])
+                    same = words(content.read_text()) == words(self.ptx(target).read_text())
                     self.expect(f"{options}: text {number} is that of nvcc -ptx", same, True)
                 elif kind == "cubin":
                     self.expect(f"{options}: cubin {number}", content.read_bytes()[:4], b"\x7fELF")
 
     def facts(self, target, source):
         """As `ptxas -v` says them."""
-        told = run(self.nvcc, "-cubin", "-arch=" + target, "-Xptxas", "-v", "-o", self.image, source)
+        text = self.ptx("90" if target == "sm_90" else "75", source)   # of which sm_80 is one, too
+        told = run(self.nvcc, "-cubin", "-arch=" + target, "-Xptxas", "-v", "-o", self.image, text)
         wanted = []
         for part in told.split("Compiling entry function ")[1:]:
             name = re.match(r"'(\w+)'", part).group(1)
@@ -125,14 +133,15 @@ class Test:
         self.expect(f"kernels of {source.name} for {target}", sorted(self.shown("facts")), sorted(wanted))
         self.expect("entries of a cubin", self.shown("entry"), [f"cubin {target[3:]} - none"])
 
-
     def printing(self, *options):
         """The kernels of printing.cu whose names say so, and no others."""
-        run(self.nvcc, *options, "-o", self.image, PRINTING)
-        self.expect_printing(" ".join(options))
+        text = self.ptx("75" if "-arch=sm_75" in options else "90", PRINTING)
+        run(self.nvcc, *options, "-o", self.image, text)
+        self.expect_printing(" ".join(options), self.image)
 
-    def expect_printing(self, what):
-        shown = set(self.shown("prints")) - {"makes"}   # ptxas may count that it takes a function's address
+    def expect_printing(self, what, image):
+        # ptxas may count that it takes a function's address
+        shown = set(self.shown("prints", image)) - {"makes"}
         self.expect("what prints: " + what, shown, set(re.findall(r"says_\w+", PRINTING.read_text())))
 
     def variables(self):
@@ -143,7 +152,7 @@ class Test:
                             ["used" if used or kind == "code" else "unused"])
                 self.expect(f"system-wide atomics: {kind}, {what}", self.shown("atomics", image),
                             ["_Z6kernelPiPf"] if uses == 6 and kind != "code" else [])
-        run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, SOURCE)
+        run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, self.ptx("90"))
         self.expect("machine code that uses a variable", self.shown("variables"), ["used"])
         run(self.nvcc, "-cubin", "-arch=sm_90", "-o", self.image, PROGRAMS / "plain.cu")
         self.expect("machine code without variables", self.shown("variables"), ["unused"])
@@ -163,10 +172,9 @@ class Test:
         for defines, stays in (("NOTHING", ""), ("CONSTANT", ""), ("POINTER", pointer), ("TAKEN", taken)):
             images = self.built(PROGRAMS / "movable.cu", "-D" + defines)
             del images["text"]
-            for architecture in ("sm_75", "sm_100", "sm_121") if defines in ("CONSTANT", "TAKEN") else ():
-                images[architecture] = self.folder / architecture
-                run(self.nvcc, "-cubin", f"-arch={architecture}", "-D" + defines,
-                    "-o", images[architecture], PROGRAMS / "movable.cu")
+            if defines in ("CONSTANT", "TAKEN"):
+                images.update(self.cubins(PROGRAMS / "movable.cu", "sm_75", "sm_100", "sm_121",
+                                          options=["-D" + defines]))
             for kind in images:
                 what = f"{defines}, {kind}"
                 self.expect(f"variables that stay: {what}", self.shown("stays", images[kind]),
@@ -179,9 +187,7 @@ class Test:
         """NVIDIA's can be moved, where that is asked for."""
         images = self.built(TABLES)
         del images["text"]   # of which nothing is planned
-        for architecture in "sm_75", "sm_100":
-            images[architecture] = self.folder / architecture
-            run(self.nvcc, "-cubin", f"-arch={architecture}", "-o", images[architecture], TABLES)
+        images.update(self.cubins(TABLES, "sm_75", "sm_100"))
         wanted = ["__cudart_i2opi_d", "__cudart_i2opi_f", "__cudart_sin_cos_coeffs"]
         for kind, image in images.items():
             self.expect(f"NVIDIA's tables: {kind}", self.shown("table", image), wanted)
@@ -191,10 +197,10 @@ class Test:
         """Across files, where the linker tells what a kernel may reach."""
         objects = []
         for part in ("CALLERS", "CALLED"):
-            objects.append(self.folder / (part + ".o"))
-            run(self.nvcc, "-arch=sm_90", "-dc", "-D" + part, "-o", objects[-1], PRINTING)
+            objects.append(self.folder / (part + ".cubin"))
+            run(self.nvcc, "-arch=sm_90", "-cubin", "-rdc=true", "-D" + part, "-o", objects[-1], PRINTING)
         run(self.nvcc, "-arch=sm_90", "-dlink", "-fatbin", "-o", self.image, *objects)
-        self.expect_printing("linked")
+        self.expect_printing("linked", self.image)
 
 
 def main(show, nvcc):
@@ -205,9 +211,10 @@ def main(show, nvcc):
             for source in [SOURCE, PROGRAMS / "layouts.cu"]:
                 test.facts(target, source)
         for options in (["-arch=sm_75", "-fatbin"], ["-arch=sm_90", "-fatbin"], ["-arch=sm_90", "-cubin"],
-                        ["-arch=sm_90", "-fatbin", "-Xfatbin", "-compress-all"], ["-arch=compute_90", "-ptx"],
+                        ["-arch=sm_90", "-fatbin", "-Xfatbin", "-compress-all"],
                         ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"]):
             test.printing(*options)
+        test.expect_printing("text", test.ptx("90", PRINTING))
         test.printing_linked()
         test.variables()
         test.movable()

@@ -23,13 +23,16 @@ class Test:
         self.smt, self.nvcc, self.folder, self.problems = smt, nvcc, pathlib.Path(folder), []
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         self.environment["SMT_CACHE_DIR"] = str(self.folder / "cache")
+        self.text = self.build("k.ptx", "-arch=compute_80", "-ptx", source=KERNELS)
 
     def expect(self, what, got, wanted):
         if got != wanted:
             self.problems.append(f"{what}:\n  got    {got}\n  wanted {wanted}")
 
-    def build(self, name, *options):
-        done = subprocess.run([self.nvcc, "-std=c++20", *options, "-o", self.folder / name, KERNELS],
+    def build(self, name, *options, source=None):
+        """Of the kernels' PTX, which is made once, where no other source is named."""
+        source = source or self.text
+        done = subprocess.run([self.nvcc, "-std=c++20", *options, "-o", self.folder / name, source],
                               capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{options}\n{done.stdout}{done.stderr}")
@@ -60,7 +63,7 @@ class Test:
                 "kernels_left_alone": left, "cubins_left_alone": {}, **others}
 
     def containers(self):
-        library = self.build("library.so", *BOTH, "-shared", "-Xcompiler", "-fPIC")
+        library = self.build("library.so", *BOTH, "-shared", "-Xcompiler", "-fPIC", source=KERNELS)
         linked = {"cubins": 2, "cubins_left_alone": {EMPTY: 1}}   # nvcc's linker adds one without kernels
         self.expect("a library", self.rows(library), [self.row(80, **linked), self.row(90, **linked)])
         self.expect("one architecture", self.rows(library, "--arch", "sm_80"), [self.row(80, **linked)])
@@ -79,7 +82,7 @@ class Test:
         self.expect("a cubin", self.rows(self.cubin), [self.row(90)])
 
     def left_alone(self):
-        relocatable = self.build("rdc.o", "-arch=sm_90", "-rdc=true", "-c")
+        relocatable = self.build("rdc.o", "-arch=sm_90", "-dc")
         self.expect("relocatable code", self.rows(relocatable), 
                     [self.row(90, patched_cubins=0, kernels=0, patched=0,
                               cubins_left_alone={RELOCATABLE: 1})])
@@ -95,10 +98,9 @@ class Test:
                     (COUNT - 1, {"attribute 0xee is unknown": 1}))
 
     def errors(self):
-        ptx = self.build("k.ptx", "-arch=compute_90", "-ptx")
         words = self.folder / "words"
         words.write_text("no device code at all\n")
-        for path, options, said in [(ptx, [], "has no machine code"),
+        for path, options, said in [(self.text, [], "has no machine code"),
                                     (self.cubin, ["--arch", "sm_80"], "has no machine code for sm_80"),
                                     (words, [], f"{words} is "), (self.folder / "none", [], "cannot read"),
                                     (self.cubin, ["--arch", "old"], "--arch takes an architecture")]:

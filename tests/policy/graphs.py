@@ -85,7 +85,7 @@ def under_stress(smt, programs, cuda):
 def urgent(smt, programs, cuda):
     """Graphs of a tenant are stopped for the launches of a more urgent one."""
     with Graphs(smt, programs, cuda, "priority", tenants=2) as place:
-        graphs = place.start_graphs("graphs", *LONG, options=("--priority", "low"))
+        graphs = place.start_graphs("graphs", *GRAPHS, options=("--priority", "low"))
         # short launches with pauses, until the other one is over
         load = place.start("load", "load", "8", "0", "20", "1000000", "60000", "250",
                            options=("--priority", "high"))

@@ -2,8 +2,9 @@
 
     compile_test.py PTX_PRINT NVCC FOLDER_OF_MORE_PROGRAMS [--thorough]
 
-Also the hand-written cases. A program is compiled for one of several targets, in turns; what is in `ONLY` for
-one of the named ones. Of the more programs every third is. With --thorough for all targets, and all are.
+Also the hand-written cases. Of the more programs every third is taken. With --thorough all are, and programs/
+for all targets that they are meant for; otherwise corpus_test.py, which compiles them in any case, looks at
+their code.
 """
 import concurrent.futures
 import os
@@ -88,10 +89,9 @@ def main(printer, nvcc, more_programs, *rest):
         tools = Tools(printer, nvcc, folder)
         jobs = [(tools.case, text) for text in sorted((HERE / "syntax").glob("*.ptx"))]
         thorough = "--thorough" in rest
-        for number, source in enumerate(sorted((HERE / "programs").glob("*.cu"))):
-            targets = ONLY.get(source.stem, TARGETS)
-            jobs += [(tools.program, source, target)
-                     for target in (targets if thorough else [targets[number % len(targets)]])]
+        if thorough:
+            jobs += [(tools.program, source, target) for source in sorted((HERE / "programs").glob("*.cu"))
+                     for target in ONLY.get(source.stem, TARGETS)]
         for source in sorted(pathlib.Path(more_programs).glob("*.cu"))[::1 if thorough else 3]:
             # a toolkit of wheels has no cuBLAS, and there is no kernel in it
             if "cublas" not in source.stem:

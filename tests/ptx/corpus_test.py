@@ -4,7 +4,8 @@ persistent form, and assembled.
 
     corpus_test.py PTX_PRINT PTX_PERSIST TOOLKIT CLANG|- [--thorough] [OUTPUT]
 
-nvcc      programs/ and persistent/programs/, each for the generations that it is meant for
+nvcc      programs/ and persistent/programs/, each for the generations that it is meant for; what is printed
+          must assemble to the original's machine code (compile_test.py)
 NVRTC     the rewriter's cases, one construct each
 Clang     the same cases, and persistent/programs/; without a Clang (-) that is said, and what it had to give
           is not asked for
@@ -27,8 +28,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "rewrite" / "source"))
+sys.path.append(str(HERE.parent / "rewrite" / "source"))
 import cases  # noqa: E402
+import compile_test  # noqa: E402
 import nvrtc  # noqa: E402
 
 GENERATIONS = (75, 90, 100)
@@ -75,10 +77,23 @@ class Corpus:
         except RuntimeError:
             return None   # some cases are wrong, on purpose
 
+    def read_headers(self):
+        """What Clang includes before any CUDA source, once: it takes four fifths of its time for a case."""
+        empty, headers = self.folder / "empty.h", self.folder / "headers.pch"
+        empty.write_text("")
+        done = run(*self.clang_command(75), empty, "-Xclang", "-emit-pch", "-o", headers)
+        assert done.returncode == 0, done.stderr
+        self.headers_read = ["-nogpuinc", "-isystem", self.toolkit / "include",
+                             "-Xclang", "-include-pch", "-Xclang", headers]
+
+    def clang_command(self, oldest):
+        return [self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}",
+                f"--cuda-gpu-arch=sm_{max(75, oldest)}"]
+
     def by_clang(self, source, options, oldest):
         path = self.folder / f"Clang-{source.stem}.ptx"
-        done = run(self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}",
-                   f"--cuda-gpu-arch=sm_{max(75, oldest)}", *options, source, "-o", path)
+        read = self.headers_read if oldest <= 75 else []
+        done = run(*self.clang_command(oldest), *read, *options, source, "-o", path)
         return path if done.returncode == 0 else None   # its CUDA is not all of NVIDIA's, either
 
     def texts(self, pool):
@@ -97,6 +112,7 @@ class Corpus:
         jobs = [case for case in every[first::step] if case.dialect == "nvrtc"]
         found["NVRTC"] = self.without_none("NVRTC", pool.map(self.by_nvrtc, jobs))
         if self.clang != "-":
+            self.read_headers()
             jobs = [(case.path, [], case.oldest) for case in every[::1 if self.thorough else 2]]
             jobs.append((programs[-1], [], 75))
             found["Clang"] = self.without_none("Clang", pool.map(lambda job: self.by_clang(*job), jobs))
@@ -116,9 +132,18 @@ class Judge:
     def __init__(self, printer, program, ptxas, folder, some):
         self.some = some
         self.printer, self.program, self.ptxas, self.folder = printer, program, ptxas, pathlib.Path(folder)
+        self.tools = compile_test.Tools(printer, pathlib.Path(ptxas).parent / "nvcc", folder)
 
     def assembles(self, text, architecture):
         return run(self.ptxas, "-c", f"-arch=sm_{architecture}", text, "-o", os.devnull)
+
+    def other_code(self, text, architectures):
+        try:
+            for architecture in architectures:
+                self.tools.same_code(text, f"sm_{architecture}")
+        except RuntimeError as problem:
+            return [str(problem)]
+        return []
 
     def examine(self, text, number):
         """What is wrong, for which architectures it assembled, and what became of its kernels."""
@@ -144,6 +169,8 @@ class Judge:
                 problems.append(f"{text.name}, sm_{architecture}: {answer.stderr[:600]}")
             else:
                 passed.append(architecture)
+        if text.name.startswith("nvcc-"):
+            problems += self.other_code(text, passed)
         if not passed and not problems:
             problems.append(f"{text.name} assembles for none of {wanted} as it is")
         return problems, passed, report

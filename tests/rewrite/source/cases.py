@@ -36,15 +36,6 @@ def all_cases():
     return [read(path) for path in sorted(FOLDER.glob("*.cu"))]
 
 
-LEFT = "// The text is left as it was.\n"
-
-
-def accepted(case):
-    """The text that its golden file says `smt rewrite` writes, with the report as comments behind it."""
-    text = case.path.with_suffix(".golden").read_text()
-    return case.path.read_text() if text.startswith(LEFT) else text
-
-
 def rewrite(program, case):
     command = [pathlib.Path(program).resolve(), case.path.name, "--symbols",
                *(f"--name={name}" for name in case.names)]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT
-[thorough]
+"""What `smt rewrite` writes is what golden files say, and compiles:
 
-cases     the cases beside this file: those for NVRTC with it, the others and every third with nvcc for one of
-          three generations of GPUs, in turns; the others as their golden files have them, which is what
-          golden_test.py sees written. thorough: all written anew, and with nvcc too, for all three
+    compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT [thorough]
+
+cases     the cases beside this file, which also have to be as their golden files: those for NVRTC with it,
+          the others and every third with nvcc for one of three generations of GPUs, in turns. thorough: all
+          with nvcc too, for all three
 programs  the kernels of the other tests, every eighth file rewritten and compiled with nvcc for one
           generation; thorough: all files, and the examples, half of which tests/dispatch builds in any case
 """
@@ -16,6 +17,7 @@ import sys
 import tempfile
 
 import cases
+import golden_test
 import nvrtc
 
 ARCHITECTURES = (75, 90, 100)
@@ -56,9 +58,9 @@ class Compiler:
             return "" if done.returncode == 0 else (done.stdout + done.stderr)[:2000]
 
     def case(self, case, number):
-        if case.dialect == "nvcc" and not self.thorough:
-            return self.by_nvcc(case, number, cases.accepted(case))
         result = cases.rewrite(self.program, case)
+        if differs := golden_test.difference(case, result):
+            return differs
         if result.failed:
             return ""
         by_nvrtc = case.dialect == "nvrtc"
@@ -112,11 +114,12 @@ def main(what, program, toolkit, root, thorough=""):
         jobs = {path: (compiler.file, path) for path in paths}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         problems = list(pool.map(lambda job: job[1][0](job[1][1], job[0]), enumerate(jobs.values())))
-    for path, problem in zip(jobs, problems):
-        if problem:
-            print(f"{path}: {problem}")
-    print(f"{len(jobs)} files, {sum(map(bool, problems))} do not compile")
-    return 1 if any(problems) else 0
+    problems = [f"{path}: {problem}" for path, problem in zip(jobs, problems) if problem]
+    if what == "cases":
+        problems += golden_test.without_case()
+    print("\n".join(problems))
+    print(f"{len(jobs)} files, {len(problems)} problems")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -71,9 +71,14 @@ def cases(options):
     return all_cases + ([("cells", mib, 2) for mib in sizes] if options.cells else [])
 
 
+def cells_seconds(options):
+    """For how long the busy program computes: a cell is given 3 s, or with short pauses as long as those."""
+    return options.cells * (options.pause + min(options.pause, 3))
+
+
 def estimate(options, kind, count):
     if kind == "cells":
-        return START + options.cells * (options.pause + 3)
+        return START + cells_seconds(options)
     return START + options.seconds * count * (2 + 2 * options.part / 100)
 
 
@@ -269,8 +274,8 @@ class Swapping:
         idle = self.start(runtime, "idle", "cells", part_of(mib * room, IDLE), self.options.piece)
         if not idle.wait_ready(PATIENCE):
             raise RuntimeError("the program with cells does not start: " + tail(idle.finish()["err"], 300))
-        seconds = self.options.cells * (self.options.pause + 3)
-        busy = self.start(runtime, "busy", "time", part_of(mib * room, BUSY), self.options.piece, seconds)
+        busy = self.start(runtime, "busy", "time", part_of(mib * room, BUSY), self.options.piece,
+                          cells_seconds(self.options))
         if not busy.wait_ready(PATIENCE):
             raise RuntimeError("the busy program does not start: " + tail(busy.finish()["err"], 300))
         for i in range(self.options.cells):
