@@ -16,11 +16,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "harness"), str(HERE.parent / "corun")]
 import results_file  # noqa: E402
 from behind_claims import of_behind  # noqa: E402
-from experiments import faster, longer  # noqa: E402
+from experiments import faster, longer, off_weights  # noqa: E402
 from metrics import antt, eyerman_stp  # noqa: E402
 from model_claims import of_models  # noqa: E402
 from report import slug  # noqa: E402
 from results_file import between, ordered, rounded  # noqa: E402
+import workloads  # noqa: E402
 from summary import LATE_S, by_group, mean_of, medians, ratios, small_slower  # noqa: E402
 
 HOME = {"title": "The papers’ evaluations by one harness",
@@ -153,6 +154,21 @@ def of_slices(lines, run):
                    "spread": "smallest and largest program", "unit": "%", "better": "lower"}
 
 
+def of_weights(lines, run):
+    """By how much parts are off under fair."""
+    for count, found in off_weights(lines).items():
+        each, called = list(found.values()), {2: "pairs", 3: "triples"}[count]
+        weights = ":".join(map(str, workloads.WEIGHTS[count]))
+        within = sum(off <= 0.05 for off in each)
+        yield {"id": slug(f"papers-weights-{called}"), "run": run,
+               "claim": f"FLEP’s programs at {weights} under fair, {called}: by how much of its weight the "
+                        f"progress of a program is off, the one that is off most; {within} of {len(each)} "
+                        "are off by 0.05 at most",
+               **between(statistics.median(each), min(each), max(each)), "statistic": "median",
+               "n": len(each), "of": "workloads", "spread": "smallest and largest workload", "unit": "times",
+               "better": "lower"}
+
+
 def of_more_sms(lines, run):
     for more, found in faster(lines).items():
         each = list(found.values())
@@ -229,7 +245,8 @@ def claims_of(lines, run):
         found += of_ratio(group, modes, "antt-ratio", "ANTT", lambda figures: figures["antt"], run)
         found += of_lost(group, modes, run)
     return [ordered(claim) for claim in [*found, *of_places(lines, run), *of_slices(lines, run),
-                                      *of_more_sms(lines, run), *of_behind(lines, run),
+                                         *of_more_sms(lines, run), *of_weights(lines, run),
+                                      *of_behind(lines, run),
                                       *of_schedules(lines, run), *of_models(lines, run)]]
 
 
