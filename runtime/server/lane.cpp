@@ -363,6 +363,7 @@ void Lane::publish(uint64_t head) {
 }
 
 void Lane::new_thread() {
+    launched_on_ = nullptr, in_a_row_ = 0;
     if (own_stream_ && session_.streams().query(*own_stream_) != CUDA_SUCCESS) leave_own_stream();
 }
 
