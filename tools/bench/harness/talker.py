@@ -51,6 +51,7 @@ class Talker:
 
     def why(self, characters=600):
         """What it said at the end."""
+        self.ended()   # its output may end before it does
         with open(self.errors, errors="replace") as file:
             said = file.read().strip()[-characters:]
         return f"exit code {self.process.poll()}: {said}"
