@@ -75,6 +75,8 @@ public:
     void call(size_t lane, uint16_t op, uint64_t* words, size_t bytes) {
         if (waits(op) && bytes > sizeof(uint64_t))  // behind the stream stands the address
             words[1] = session_.device_base() + protocol::kDeviceRangeBytes - sizeof(uint64_t);
+        // A slot that gets no value is waited for until the session ends, and here it does not.
+        if (op == static_cast<uint16_t>(protocol::Op::kAwaitSlot)) std::memset(words, 0, bytes);
         runtime::server::Lane& own = *lanes_[lane];
         auto* reply = reinterpret_cast<uint64_t*>(own.address() + protocol::kLaneReplyOffset);
         CUresult status = CUDA_ERROR_UNKNOWN;
