@@ -136,8 +136,8 @@ private:
     }
 
     // What has passed since the last call, to those that ran on beyond their turns, or else to the holder;
-    // but not while nobody waited. decide() is called when work ends, not while it runs, so they ran until
-    // now.
+    // nothing where the holder was alone. decide() is called when work ends, not while it runs, so they ran
+    // until now.
     void charge(TimePoint now) {
         const Duration passed = now - std::exchange(last_, now);
         if (!counts_) return;
@@ -213,8 +213,9 @@ private:
 
     void ask_again(TimePoint now, Wanted& wanted) {
         const auto holder = find(turn_);
-        counts_ = holder != ring_.end() &&
-                  any_other([&](const Share& each) { return each.has_work || returns(each, now); });
+        counts_ = holder != ring_.end() && any_other([&](const Share& each) {
+                      return each.has_work || (each.begun && returns(each, now));
+                  });
         if (holder == ring_.end()) return;
         if (holder->idle) wanted.ask_again(*holder->idle + idle_grace_.of(turn_) - now);
         if (!any_other(&Share::has_work)) return;
